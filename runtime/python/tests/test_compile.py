@@ -112,8 +112,9 @@ def test_explanations():
     assert "E0203" in str(lacuna.explain("E0203"))
     assert "on the device" in str(lacuna.explain("dense", arch="sm_90a", batch="pages"))  # how often rows are split
     assert "on the device" not in str(lacuna.explain("dense", arch="sm_90a"))
-    with pytest.raises(lacuna.SpecError, match="permute"):
-        lacuna.explain("sparge-video", arch="sm_90a", batch="pages")
+    assert "order" in str(lacuna.explain("sparge-video", arch="sm_90a", batch="pages"))
+    with pytest.raises(lacuna.SpecError, match="head_dim"):
+        lacuna.explain("quest", arch="sm_90a", head_dim=576)
 
 
 def test_what_several_gpus_would_do():

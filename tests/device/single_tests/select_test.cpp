@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
+#include "templates/shared/estimate_block.cuh"
 #include "tests/device/single/run_single.hpp"
 #include "tests/device/single_tests/predict_reference.hpp"
 
@@ -16,11 +19,19 @@ class Select : public testing::TestWithParam<int> {
   std::string run(PredictProblem& problem, const emulation::Schedule& schedule) const {
     const SelectKernels& kernels = select_kernels()[static_cast<std::size_t>(GetParam())];
     const int heads = problem.args().attend.n_b * problem.args().attend.n_h;
-    problem.reset((config().ranked || config().first ? 4LL : 2LL) * heads * problem.columns());
-    if (kernels.estimate.run_thread != nullptr) {
-      std::string fault =
-          problem.run(kernels.estimate, heads, token_smem_bytes(config()), schedule);
-      if (!fault.empty()) return "estimate: " + fault;
+    const int columns = token_share_columns(config().tile_k);
+    const int shares = (problem.args().attend.n_k + columns - 1) / columns;
+    const long long planes =
+        (config().ranked || config().first ? 4LL : 2LL) * heads * problem.columns();
+    problem.reset(planes + 2LL * heads * shares * token_rows(config()));
+    problem.args().predict.row_sums = problem.args().predict.scores + planes;
+    const std::pair<const emulation::Kernel*, int> before[] = {{&kernels.sums, heads * shares},
+                                                               {&kernels.estimate, heads * shares},
+                                                               {&kernels.order, heads}};
+    for (const auto& [kernel, blocks] : before) {
+      if (kernel->run_thread == nullptr) continue;
+      std::string fault = problem.run(*kernel, blocks, token_smem_bytes(config()), schedule);
+      if (!fault.empty()) return "before select: " + fault;
     }
     return problem.run(kernels.select, problem.rows(), kSelectSmemBytes, schedule);
   }

@@ -113,8 +113,10 @@ void set_attributes(llvm::Module& module) {
 /// What functions profit from that are written in vectors, hold no memory of their own and call
 /// nothing. O3 takes 2.3 times as long for code that runs as fast (six shipped specs, Zen 5).
 constexpr const char* kPasses =
-    "function(early-cse<memssa>,simplifycfg,instcombine,loop-mssa(loop-rotate,licm),"
-    "loop(indvars,loop-deletion,loop-unroll-full),gvn,instcombine,loop-unroll<O3>,instcombine,"
+    "function(early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>,loop-mssa(loop-rotate,"
+    "licm),"
+    "loop(indvars,loop-deletion,loop-unroll-full),gvn,instcombine<no-verify-fixpoint>,loop-unroll<"
+    "O3>,instcombine<no-verify-fixpoint>,"
     "simplifycfg)";
 
 void optimise(llvm::Module& module, llvm::TargetMachine& machine) {

@@ -1,11 +1,11 @@
-// select_rows, after predict_tokens of the last rows, in the configurations of kSelectCases.
+// select_rows, after the estimate from the last rows, in the configurations of kSelectCases.
 #include "tests/device/single/predict/select.hpp"
 
 #include "tests/device/emulation/cuda.hpp"
 
 namespace {
 #include "select/keep/select.cuh"
-#include "select/tokens/tokens.cuh"
+#include "select/tokens/last_rows.cuh"
 #include "tests/device/single/predict/predict_hooks.hpp"
 
 namespace lacuna {
@@ -36,12 +36,24 @@ void run_select(const void* args) {
 
 template <int kNumber>
 SelectKernels kernels_of() {
-  SelectKernels kernels = {{nullptr, block_smem}, {run_select<kNumber>, block_smem}};
+  SelectKernels kernels = {{nullptr, block_smem},
+                           {nullptr, block_smem},
+                           {nullptr, block_smem},
+                           {run_select<kNumber>, block_smem}};
   if constexpr (kIsLast<kNumber>) {
-    kernels.estimate.run_thread = [](const void* args) {
-      predict_tokens<LastConfig<kNumber>, PredictHooks<kSelectCases[kNumber]>>(
-          *static_cast<const PredictKernelArgs*>(args));
+    using Config = LastConfig<kNumber>;
+    using Hooks = PredictHooks<kSelectCases[kNumber]>;
+    kernels.sums.run_thread = [](const void* args) {
+      predict_last_sums<Config, Hooks>(*static_cast<const PredictKernelArgs*>(args));
     };
+    kernels.estimate.run_thread = [](const void* args) {
+      predict_last_rows<Config, Hooks>(*static_cast<const PredictKernelArgs*>(args));
+    };
+    if constexpr (Config::kOrdersTiles) {
+      kernels.order.run_thread = [](const void* args) {
+        order_last_rows<Config, Hooks>(*static_cast<const PredictKernelArgs*>(args));
+      };
+    }
   }
   return kernels;
 }

@@ -7,7 +7,9 @@
 #include "tests/device/emulation/block.hpp"
 
 struct SelectKernels {
-  emulation::Kernel estimate;  ///< run_thread null: there is none
+  /// run_thread null: there is none. Their blocks share the keys of a head: key_shares.
+  emulation::Kernel sums, estimate;
+  emulation::Kernel order;  ///< a block for each head, or none
   emulation::Kernel select;
 };
 
