@@ -25,7 +25,8 @@
  * each query by itself, and for V.
  * On a GPU V has to be finite in all keys of a visited tile (all gathered keys of a row), seen or
  * not: a weight of 0 times NaN is NaN in every row of the tile. Tiles that a work tile does not
- * visit, and memory behind the last key, may hold anything.
+ * visit, and memory behind the last key, may hold anything. Keys that are gathered for 64 queries
+ * are, on sm_90a, those of two such work tiles together.
  */
 #ifndef LACUNA_LACUNA_H_
 #define LACUNA_LACUNA_H_
