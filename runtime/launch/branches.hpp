@@ -22,8 +22,8 @@ BoundLaunch bind_branch(const VariantSpec& branch, DType dtype, KvFormat kv,
                         const BoundLaunch& bound);
 
 /// Of a part of a problem (LaunchContract::has_positions). The caller passes all positions, behind
-/// the parameters of the spec. `own` gets those that the branch's `program` has as parameters, with
-/// query tiles counted in the branch's tiles.
+/// the parameters of the spec. Those that `program`, the branch's, declares are added to `own`;
+/// positions in query tiles are converted to the branch's tile size.
 void take_positions(const Program& program, std::size_t spec_params, const BoundLaunch& bound,
                     BoundLaunch& own);
 

@@ -7,8 +7,8 @@
 //
 // With kQueries, where o is of means of so many query tokens, each token takes the o of its mean.
 //
-// Where branches are computed in another order of tokens than the caller's, so are the sums;
-// weights and the results are those of the caller's token.
+// With `permute`, branches are computed in another order of tokens than the caller's. The sums are
+// kept in that order; weights are read, and the results written, in the caller's.
 //
 // Rows without a key have o = 0 and lse = -inf in their branch, and add nothing.
 #pragma once

@@ -74,13 +74,15 @@ inline constexpr int kScaleRows = 16;
 
 /// Columns between those that are expanded and those that are multiplied.
 inline constexpr int kColumnRingSlots = 4096;
-/// Steps of which is known what each of two work tiles keeps.
-inline constexpr int kColumnRingSteps = 16;
-/// Numbers of columns; of two work tiles also who leaves one out, and a bit for each key of a step.
+/// Of two work tiles: steps for which the ring holds which keys each work tile keeps, and the most
+/// keys of a step.
+inline constexpr int kColumnRingSteps = 16, kMostRingStepKeys = 128;
+/// The number of each column. For two work tiles also a byte for each column, which says which of
+/// them leave it out, and a bit for each key of a step and work tile.
 constexpr int column_ring_bytes(int work_tiles) {
   const int numbers = 4 * kColumnRingSlots;
   if (work_tiles == 1) return numbers;
-  return numbers + kColumnRingSlots + kColumnRingSteps * work_tiles * 128 / 8;
+  return numbers + kColumnRingSlots + kColumnRingSteps * work_tiles * kMostRingStepKeys / 8;
 }
 
 /// Of the wgmma family: queries, in whose place O is put together, so that the wider of both

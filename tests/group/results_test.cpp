@@ -56,10 +56,12 @@ std::vector<Param> positions_params() {
           {"threshold", Tensor(threshold.data(), f32, {6, kTokens / 64})}};
 }
 
-/// The same of branches, each with tiles of its own: a band with a gate, means, a predictor.
-Spec branches_spec() {
+/// Of branches that read what branches_params has.
+Spec with_branches(const std::string& name, const std::string& branches) {
   return Spec::parse(R"({
-    "version": 1, "name": "positions-branches",
+    "version": 1, "name": ")" +
+                         name +
+                         R"(",
     "attention": {
       "mask": "k <= q + n_k - n_q", "score": "s + slope * (q - k) / n_q + 0.1 * h"
     },
@@ -67,7 +69,14 @@ Spec branches_spec() {
       "slope": {"shape": "[heads]", "doc": "of the logits"},
       "gates": {"shape": "[batch, heads, n_q, 3]", "doc": "what the branches count"}
     },
-    "branches": [
+    "branches": [)" + branches +
+                         "]}",
+                     name + ".json");
+}
+
+/// The same of branches, each with tiles of its own: a band with a gate, means, a predictor.
+Spec branches_spec() {
+  return with_branches("positions-branches", R"(
       {"name": "band", "dims": "16:48", "weight": "gates[q, 0] + 0.5 * q / n_q",
        "gate": {"scope": "tile", "skip": "i % 3 == 1 and j + 2 < n_i - i",
                 "exempt": "h == 1 or k1 >= q0 + n_k - n_q", "skips": ["v_load", "exp", "pv"]},
@@ -76,29 +85,16 @@ Spec branches_spec() {
       {"name": "kept", "weight": "gates[q, 2]",
        "predictor": {"tile": {"q": 32, "k": 64}, "estimate": {},
                      "keep": "rank < 3 or i % 5 == j % 5 or n_i - i < 2"}}
-    ]
-  })",
-                     "branches.json");
+  )");
 }
 
 /// Means of queries, whose formulas stand at their first token in the whole.
 Spec pooled_spec() {
-  return Spec::parse(R"({
-    "version": 1, "name": "positions-pooled",
-    "attention": {
-      "mask": "k <= q + n_k - n_q", "score": "s + slope * (q - k) / n_q + 0.1 * h"
-    },
-    "params": {
-      "slope": {"shape": "[heads]", "doc": "of the logits"},
-      "gates": {"shape": "[batch, heads, n_q, 3]", "doc": "what the branches count"}
-    },
-    "branches": [
+  return with_branches("positions-pooled", R"(
       {"name": "both", "means": 24, "query_means": 4, "weight": "gates[q, 0] + 0.5 * q / n_q"},
       {"name": "queries", "query_means": 2, "weight": "gates[q, 1] + 0.01 * h"},
       {"name": "tokens", "weight": "gates[q, 2]", "tile": {"q": 64, "k": 64}}
-    ]
-  })",
-                     "pooled.json");
+  )");
 }
 
 std::vector<Param> branches_params() {

@@ -1,5 +1,6 @@
 // permute, unpermute: q, k and v copied in the order of the computation, o and lse copied back.
-// What means are made of is not copied: these are made in that order (branches.cpp).
+// Keys and values of a branch over means are not copied: the kernel that makes the means reads the
+// tokens in that order (branches.cpp).
 #include "compiler/lower/block.hpp"
 #include "compiler/lower/config.hpp"
 #include "compiler/lower/launch_text.hpp"

@@ -28,8 +28,9 @@ int choose_width(int head_dim) {
                   static_cast<int>(std::bit_floor(static_cast<unsigned>(head_dim))));
 }
 
-/// Null: `error` says why. Compiled once while any kernel has it, which is most of what a second
-/// spec of a head dim and type would wait for. Under the lock of LLVM.
+/// The functions of `key`, compiled if no kernel has them yet: a second spec of the same shape and
+/// type then has only its own formulas to compile. Null: `error` says why. The caller holds the
+/// lock of LLVM.
 std::shared_ptr<Code> common_code(const CommonKey& key, int width, std::string& error) {
   // Never destroyed: as with the JIT, kernels may be released at any time until the process ends.
   static auto* const alive = new std::map<CommonKey, std::weak_ptr<Code>>;

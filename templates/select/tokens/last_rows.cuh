@@ -84,34 +84,39 @@ class SumsOfShares {
   const KeyShare<Config> share_;
 };
 
-template <class Config, class Hooks, class Args>
-__device__ __forceinline__ void predict_last_sums(const Args& args) {
+/// body(block, share) for the keys of this block, if there are any.
+template <class Config, class Hooks, class Args, class Body>
+__device__ __forceinline__ void on_key_share(const Args& args, Body body) {
   extern __shared__ __align__(1024) unsigned char block_smem[];
-  using Sums = SumsOfShares<Config>;
-  using Block = TokenBlock<Config, Hooks, Args>;
   const KeyShare<Config> share(args);
   if (is_beyond<Config>(share.head, args.attend.n_h)) return;
-  Block block(args, block_smem);
+  TokenBlock<Config, Hooks, Args> block(args, block_smem);
   share.begin(block, args);
-  if constexpr (Block::kNeedsSums) Sums(args, share, Sums::kOwn).store(block.sum_own());
-  if constexpr (Block::kNeedsReference)
-    Sums(args, share, Sums::kReference).store(block.sum_reference());
+  body(block, share);
+}
+
+template <class Config, class Hooks, class Args>
+__device__ __forceinline__ void predict_last_sums(const Args& args) {
+  using Sums = SumsOfShares<Config>;
+  using Block = TokenBlock<Config, Hooks, Args>;
+  on_key_share<Config, Hooks>(args, [&](Block& block, const KeyShare<Config>& share) {
+    if constexpr (Block::kNeedsSums) Sums(args, share, Sums::kOwn).store(block.sum_own());
+    if constexpr (Block::kNeedsReference)
+      Sums(args, share, Sums::kReference).store(block.sum_reference());
+  });
 }
 
 template <class Config, class Hooks, class Args>
 __device__ __forceinline__ void predict_last_rows(const Args& args) {
-  extern __shared__ __align__(1024) unsigned char block_smem[];
   using Sums = SumsOfShares<Config>;
   using Block = TokenBlock<Config, Hooks, Args>;
-  const KeyShare<Config> share(args);
-  if (is_beyond<Config>(share.head, args.attend.n_h)) return;
-  Block block(args, block_smem);
-  share.begin(block, args);
-  float own = 0.0f, log2_sum = 0.0f;
-  if constexpr (Block::kNeedsSums) own = log2_sum = Sums(args, share, Sums::kOwn).merge();
-  if constexpr (Block::kNeedsReference) log2_sum = Sums(args, share, Sums::kReference).merge();
-  if constexpr (Block::kReadsPrevious) log2_sum = block.previous_sum();
-  block.weigh(own, log2_sum);
+  on_key_share<Config, Hooks>(args, [&](Block& block, const KeyShare<Config>& share) {
+    float own = 0.0f, log2_sum = 0.0f;
+    if constexpr (Block::kNeedsSums) own = log2_sum = Sums(args, share, Sums::kOwn).merge();
+    if constexpr (Block::kNeedsReference) log2_sum = Sums(args, share, Sums::kReference).merge();
+    if constexpr (Block::kReadsPrevious) log2_sum = block.previous_sum();
+    block.weigh(own, log2_sum);
+  });
 }
 
 /// Block = head.

@@ -245,7 +245,7 @@ TEST(PredictEstimate, ExcludedTilesTakeNoPartInTheNormalisation) {
   expect_estimate(problem, job, expected);
 }
 
-/// Under sanitizers every seventh, so that each value occurs.
+/// Under sanitizers every seventh combination: each value of each loop still occurs.
 TEST(PredictEstimate, TokensInTilesAndInColumns) {
   const PredictProblem problem({1, 4, 2, 70, 90, 16});
   const Array q = problem.queries(), k = problem.keys();

@@ -2,9 +2,9 @@
 // of a row into a ring in shared memory and cuts it into steps, for the warps that load. No list of
 // keys is ever written to global memory, and rows follow each other without a pause.
 //
-// A block that takes two work tiles together gathers what either keeps, once; beside each column
-// stands who leaves it out, and is masked there. A warpgroup passes over a step of which it keeps
-// nothing.
+// A block that takes two work tiles together gathers the columns that either of them keeps, each
+// once. Beside each column is noted which of the two leaves it out; the warpgroup of that work tile
+// masks the column. A warpgroup skips a step of which its work tile keeps nothing.
 //
 // A row's last step is filled up with a column behind the last key: its keys are loaded as zeros
 // and masked like all that do not exist.
@@ -21,8 +21,8 @@ namespace lacuna {
 /// What a loading warp is told. `tile` is where the step's columns begin in the ring; none: a row
 /// without any.
 struct GatheredStep {
-  /// Of the work tile that is a block's r-th, shifted by r: it keeps none of the step's columns, or
-  /// leaves some of them out.
+  /// The last two exist for each work tile of the block, shifted by its number: the work tile keeps
+  /// none of the step's columns, or leaves some of them out.
   enum Flags : u32 { kFirstOfRow = 1, kLastOfRow = 2, kEnd = 4, kKeepsNone = 8, kLeavesSome = 32 };
   u32 flags;
   TileRef tile;
@@ -48,11 +48,11 @@ struct ColumnRing<true, kWorkTiles> {
   unsigned long long step_full[kSteps], step_empty[kSteps];
   GatheredStep steps[kSteps];
   WorkTile rows[kSteps];
-  /// Where there are two work tiles: of each column those that leave it out, a bit each; and of
-  /// steps, counted through the ring, the keys that a work tile keeps.
-  static constexpr int kRecentSteps = kColumnRingSteps, kMostStepKeys = 128;
+  /// If the block has two work tiles: for each column, which of them leave it out, a bit each. And
+  /// for each of the last kRecentSteps steps, which of its keys each work tile keeps, a bit each.
+  static constexpr int kRecentSteps = kColumnRingSteps;
   alignas(4) unsigned char left_out[kWorkTiles > 1 ? kSlots : 4];
-  u32 kept[kWorkTiles > 1 ? kRecentSteps : 1][kWorkTiles][kMostStepKeys / 32];
+  u32 kept[kWorkTiles > 1 ? kRecentSteps : 1][kWorkTiles][kMostRingStepKeys / 32];
 };
 
 /// Which key of its head is in a slot of a tile. A tile of gathered ones is where it begins in the
@@ -94,7 +94,8 @@ class ColumnStream {
   static constexpr int kRows = Config::kWorkTiles;
   using Ring = ColumnRing<true, kRows>;
   static constexpr int kStepColumns = Config::kStepKeys / Config::kKeepK;
-  /// Words of a row that a lane expands in a round: of two rows there are registers for one.
+  /// Words of a row's bits that a lane expands in a round. For two rows it has the registers for
+  /// only one word of each.
   static constexpr int kWords = 2 / kRows;
   static_assert(Ring::kSlots % kStepColumns == 0, "a step lies in one piece");
 

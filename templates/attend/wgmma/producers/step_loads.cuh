@@ -121,8 +121,9 @@ __device__ __forceinline__ void note_row(const WgmmaSmem<Config>& smem, u32 plac
 /// warps bring the other (producers/sequence_producer.cuh).
 enum class LoadedOperands { kKeysAndValues, kKeys, kValues };
 
-/// `kKeepsTheRow`: of sequences, the row is held in registers. Otherwise it stays in shared memory,
-/// where it is noted for all: loads take 1 % longer, and masks of several ranges have registers.
+/// `kKeepsTheRow`: of a batch of sequences, whether a warp holds its row in registers. If not, each
+/// load reads the row from shared memory. That takes 1 % longer, but leaves enough registers for a
+/// mask of several ranges.
 template <class Config, class Args, LoadedOperands kOperands = LoadedOperands::kKeysAndValues,
           bool kKeepsTheRow = true>
 struct StepLoads {
