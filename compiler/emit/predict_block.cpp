@@ -60,6 +60,7 @@ constexpr BlockMember kMembers[] = {
     slot("column_bias"),
     slot("scores"),
     slot("row_sums"),
+    slot("next_estimate"),
     slot("kept_before"),
     slot("kept"),
     slot("row_order"),

@@ -1,5 +1,6 @@
 #include "compiler/target/estimate_block.hpp"
 
+#include <algorithm>
 #include <numeric>
 
 #include "compiler/spec/summary.hpp"
@@ -17,10 +18,14 @@ int whole_mma(int rows) { return (rows + kWarpRows - 1) / kWarpRows * kWarpRows;
 /// Behind the stages: what is known of the rows, and barriers. Of means the rows stay, and only
 /// columns come in stages.
 constexpr int kCellTailBytes = 2048, kCellMeanTailBytes = 6144;
-constexpr int kTokenPairControlBytes = 16384, kSoftmaxControlBytes = 2048,
+constexpr int kTokenPairControlBytes = 16384, kSoftmaxControlBytes = 5120,
               kExactControlBytes = 2048;
 
 std::string number_text(int number) { return std::to_string(number); }
+/// With 256 digits of each warp, by which it puts tiles in order.
+int softmax_control_bytes(const Estimate& estimate) {
+  return kSoftmaxControlBytes + estimate.tile_q / kWarpRows * 1024;
+}
 int cell_depth(int head_dim) { return std::gcd(head_dim, kCellDepth); }
 bool has_cell_means(const Estimate& estimate) {
   return estimate.rows.kind == SummaryKind::kCellMean;
@@ -82,19 +87,22 @@ std::string token_pair_smem_formula(int head_dim) {
 }
 
 int token_softmax_smem_bytes(const Estimate& estimate, int head_dim) {
-  return token_softmax_tile_bytes(estimate.tile_q, head_dim) + kSoftmaxControlBytes;
+  return token_softmax_tile_bytes(estimate.tile_q, head_dim) + softmax_control_bytes(estimate);
 }
 
 std::string token_softmax_smem_formula(const Estimate& estimate, int head_dim) {
-  return "(" + number_text(estimate.tile_q) + " + " + number_text(kSoftmaxStages) + " stages * " +
-         number_text(kSoftmaxStepKeys) + ") * " + number_text(head_dim) + " + " +
-         number_text(kSoftmaxControlBytes);
+  return "(" + number_text(estimate.tile_q) + " + " + number_text(softmax_stages(estimate.tile_q)) +
+         " stages * " + number_text(kSoftmaxStepKeys) + ") * " + number_text(head_dim) + " + " +
+         number_text(softmax_control_bytes(estimate));
 }
 
-int token_softmax_threads(const Estimate& estimate) { return estimate.tile_q * 2; }
+int token_softmax_consumers(const Estimate& estimate) {
+  return estimate.tile_q / kWarpgroupRows * kWarpgroupThreads;
+}
 
-int token_softmax_numbers(const Estimate& estimate) {
-  return estimate.tile_k / kSoftmaxStepKeys * estimate.tile_q;
+int token_softmax_weights(const Estimate& estimate) {
+  const int places = estimate.tile_q > kWarpgroupRows ? 2 : 1;
+  return places * std::max(estimate.tile_k / kSoftmaxPartKeys, 1) * estimate.tile_q;
 }
 
 int estimate_exact_smem_bytes(int head_dim) {

@@ -25,13 +25,13 @@ std::string cell_smem_formula(const Estimate& estimate, bool by_wgmma, int head_
 /// what is known of them and of the rows.
 int token_pair_smem_bytes(int head_dim);
 std::string token_pair_smem_formula(int head_dim);
-/// Of a block that compares the queries of one tile with 64 keys after the other
-/// (templates/select/token_softmax/token_softmax_shape.cuh), how many threads it has, and how many
-/// numbers it stores for each key tile.
+/// Of a block that compares the queries of one tile with 128 keys after the other
+/// (templates/select/token_softmax/token_softmax_shape.cuh), how many threads of it compute, and
+/// how many weights it stores for each key tile.
 int token_softmax_smem_bytes(const Estimate& estimate, int head_dim);
 std::string token_softmax_smem_formula(const Estimate& estimate, int head_dim);
-int token_softmax_threads(const Estimate& estimate);
-int token_softmax_numbers(const Estimate& estimate);
+int token_softmax_consumers(const Estimate& estimate);
+int token_softmax_weights(const Estimate& estimate);
 /// The same of tokens as they are, in steps of 128 keys (templates/select/exact/exact_shape.cuh).
 int estimate_exact_smem_bytes(int head_dim);
 std::string estimate_exact_smem_formula(int head_dim);

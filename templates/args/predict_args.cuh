@@ -46,10 +46,11 @@ struct PredictArgs {
   // decisions
   float*
       scores;  ///< scratch of the estimate, its result for the last rows, or references: see there
-  float* row_sums;        ///< of the last rows over shares of the keys: select/tokens/last_rows.cuh
-  unsigned* kept_before;  ///< the same as kept, of the step of the predictor before the last one
-  unsigned* kept;         ///< [b, h, keep_q_tiles, keep_words], bit j % 32 of word j / 32
-  int* row_order;         ///< work tiles that blocks of attend take, longest list first
+  float* row_sums;  ///< of the last rows over shares of the keys: select/tokens/last_rows.cuh
+  unsigned* next_estimate;  ///< 0 at the launch: select/token_softmax counts rows with it
+  unsigned* kept_before;    ///< the same as kept, of the step of the predictor before the last one
+  unsigned* kept;           ///< [b, h, keep_q_tiles, keep_words], bit j % 32 of word j / 32
+  int* row_order;           ///< work tiles that blocks of attend take, longest list first
   int* gathered;  ///< [blocks of a gathering attend, k_padded] key indices of the block's row
   long long kept_stride;  ///< of sequences: bytes from the bits of one to those of the next, which
                           ///< a selection of the caller's has close together

@@ -9,8 +9,7 @@
 // work tiles are split (pipeline/split_kv.cuh), items are numbered instead.
 #pragma once
 
-#include "arch/atomic.cuh"
-#include "arch/warp.cuh"
+#include "pipeline/row_counter.cuh"
 #include "pipeline/tile_walk.cuh"
 
 namespace lacuna {
@@ -25,25 +24,6 @@ static_assert(sizeof(AttendSchedule) == 64, "the host writes this layout");
 /// Of a batch of sequences: the next row, and the parts of the schedule
 /// (pipeline/schedule_sequences.cuh) that blocks have taken, and have made.
 enum ScheduleCounter { kNextRow, kTakenParts, kMadeParts };
-
-/// The next free work index, from the counter that all blocks share; by one whole warp. The atomic
-/// takes long: ask for it early.
-class RowCounter {
- public:
-  __device__ __forceinline__ explicit RowCounter(u32* next_row) : next_row_(next_row) {}
-
-  __device__ __forceinline__ void ask() {
-    if (lane_index() == 0) taken_ = take_number(next_row_);
-  }
-  /// What was asked for.
-  __device__ __forceinline__ int take() const {
-    return static_cast<int>(__shfl_sync(kAllLanes, taken_, 0) + gridDim.x);
-  }
-
- private:
-  u32* next_row_;
-  u32 taken_ = 0;
-};
 
 /// How many work indices there are.
 template <class Config>

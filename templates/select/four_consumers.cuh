@@ -75,11 +75,8 @@ class StepRing {
     Smem::barrier(smem_.control().empty[at_.slot()]).wait(at_.phase() ^ 1);
   }
   __device__ __forceinline__ void advance() {
-    if (at_.count > 0) {
-      cp_async_wait<1>();
-      announce(at_.before());
-    }
-    at_.advance();
+    if (at_.count > 0) announce_before();
+    pass();
   }
   __device__ __forceinline__ void drain() const {
     cp_async_wait<0>();
@@ -87,6 +84,18 @@ class StepRing {
     await_slot();
   }
   __device__ __forceinline__ void announce() const { announce(at_); }
+
+  /// What `advance` does, one by one: the step before, and on to the next slot.
+  __device__ __forceinline__ void announce_before() const {
+    cp_async_wait<1>();
+    announce(at_.before());
+  }
+  __device__ __forceinline__ void pass() { at_.advance(); }
+  /// Instead of leaving it to the next step.
+  __device__ __forceinline__ void announce_when_there() const {
+    cp_async_wait<0>();
+    announce(at_);
+  }
 
  private:
   using Position = RingPosition<Shape::kStages>;

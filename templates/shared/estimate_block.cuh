@@ -35,10 +35,12 @@ constexpr int token_pair_tile_bytes(int head_dim) {
   return (kTokenPairStages * kTokenPairStepKeys + kTokenPairRows) * head_dim;
 }
 
-/// select/token_softmax: the queries of a tile by steps of 64 keys of integers.
-inline constexpr int kSoftmaxStages = 3, kSoftmaxStepKeys = 64;
+/// select/token_softmax: the queries of a tile by steps of two parts of 64 keys of integers.
+inline constexpr int kSoftmaxPartKeys = 64, kSoftmaxStepKeys = 2 * kSoftmaxPartKeys;
+/// Three blocks of one warpgroup, or two of two, share a multiprocessor.
+constexpr int softmax_stages(int tile_q) { return tile_q == 64 ? 3 : 4; }
 constexpr int token_softmax_tile_bytes(int tile_q, int head_dim) {
-  return (tile_q + kSoftmaxStages * kSoftmaxStepKeys) * head_dim;
+  return (tile_q + softmax_stages(tile_q) * kSoftmaxStepKeys) * head_dim;
 }
 
 /// select/exact: as many queries by steps of 128 keys of 16 bits.

@@ -21,7 +21,7 @@ struct ByteTile {
   static_assert(kRowBytes % 32 == 0 && kRows % 8 == 0);
 
   /// What is XORed into the chunk index of a row; repeats every 8 rows.
-  __device__ __forceinline__ static int phase(int row) {
+  __host__ __device__ static constexpr int phase(int row) {
     return row / (128 / kSwizzleBytes) % (kSwizzleBytes / 16);
   }
 

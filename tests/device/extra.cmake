@@ -117,6 +117,7 @@ set(short_tier
   bsfa_d64_bf16_sm_90a skip_softmax_d64_bf16_sm_90a external_mask_d64_bf16_sm_90a sparge_d64_bf16_sm_90a
   sparge_topk_d128_f16_sm_90a topk_blocks_d64_bf16_sm_90a sale_d64_bf16_sm_90a
   cascade_d64_bf16_sm_90a xattention_d64_bf16_sm_90a integer_softmax_d64_bf16_sm_90a
+  integer_sums_d128_f16_sm_90a twilight_d64_bf16_sm_90a
   fg_attn_pooled_d128_f16_sm_90a minference_vertical_slash_d64_bf16_sm_90a quest_d64_bf16_sm_90a
   columns_of_pairs_d64_bf16_sm_90a int8_lists_d64_bf16_sm_90a
   int8_lists_narrow_d64_bf16_sm_90a int8_lists_causal_d64_bf16_sm_90a int8_tile_gate_d64_bf16_sm_90a
@@ -203,6 +204,8 @@ endforeach()
 device_kernel(tests/device/specs/columns-of-pairs.json 64 bf16 sm_90a)
 device_kernel(specs/dense.json 256 bf16 sm_90a)
 device_kernel(tests/device/specs/integer-softmax.json 64 bf16 sm_90a)
+device_kernel(tests/device/specs/integer-sums.json 128 f16 sm_90a)
+device_kernel(specs/twilight.json 64 bf16 sm_90a)
 device_kernel(specs/xattention.json 64 bf16 sm_90a)
 device_kernel(tests/device/specs/distance-table.json 64 bf16 sm_90a)
 device_kernel(tests/device/specs/distance-table.json 128 f16)

@@ -86,6 +86,7 @@ const std::map<std::string, std::size_t> kPredictOffsets = {
     MEMBER(PredictArgs, column_bias),
     MEMBER(PredictArgs, scores),
     MEMBER(PredictArgs, row_sums),
+    MEMBER(PredictArgs, next_estimate),
     MEMBER(PredictArgs, kept_before),
     MEMBER(PredictArgs, kept),
     MEMBER(PredictArgs, row_order),

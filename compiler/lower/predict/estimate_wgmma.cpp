@@ -65,6 +65,19 @@ Chosen<int> reference_blocks(const Estimate& estimate) {
   return {4, Origin::kDerived, "few keys and long waits, so as many as shared memory holds"};
 }
 
+/// As many as registers allow of 112 a thread.
+Chosen<int> softmax_blocks(const Estimate& estimate) {
+  return {estimate.tile_q == kWarpgroupRows ? 3 : 2, Origin::kDerived,
+          "products of two steps in registers"};
+}
+
+ShapeExpr softmax_grid(const Estimate& estimate) {
+  const std::string rows = at_most(blocks_over(Tensor::kQ, estimate.tile_q), kMostBlocks);
+  const std::string resident = std::to_string(softmax_blocks(estimate).value);
+  return {"min(" + rows + ", " + resident + " * sm_count)",
+          "one for each query tile, but no more than fit at once; each takes one after the other"};
+}
+
 Chosen<int> exact_smem(int head_dim) {
   return {estimate_exact_smem_bytes(head_dim), Origin::kDerived,
           estimate_exact_smem_formula(head_dim)};
@@ -110,19 +123,26 @@ Kernels token_pair_kernels(const EstimateParts& parts) {
 Kernels token_softmax_kernels(const EstimateParts& parts) {
   const Estimate& estimate = parts.estimate;
   const int head_dim = parts.plan.program.head_dim;
+  const int consumers = token_softmax_consumers(estimate);
   Kernel kernel{.name = "estimate",
                 .because = "integer queries are compared with integer keys",
                 .header = "select/token_softmax/token_softmax.cuh",
                 .function = "predict_token_softmax",
                 .config = token_config(parts),
-                .grid = striding_grid(parts, 1),
-                .threads = {token_softmax_threads(estimate), Origin::kDerived,
-                            "a warpgroup for each 64 queries of a tile"},
+                .grid = softmax_grid(estimate),
+                .threads = {consumers + kWarpgroupThreads, Origin::kDerived,
+                            "a warpgroup for each 64 queries of a tile, and one that loads"},
                 .smem_bytes = {token_softmax_smem_bytes(estimate, head_dim), Origin::kDerived,
                                token_softmax_smem_formula(estimate, head_dim)},
-                .resident_blocks = {3, Origin::kDefault, "two compute while one waits"}};
-  kernel.slots.push_back({"scores", units("(" + kernel.grid.expr + ")", keep_k_tiles(parts.select),
-                                          token_softmax_numbers(estimate) * kWordBytes)});
+                .resident_blocks = softmax_blocks(estimate)};
+  kernel.config.push_back(integer("kDecidingThreads", consumers, kNoField, Origin::kDerived,
+                                  "those of the warpgroups that compute"));
+  const bool has_planes = parts.keep.orders_tiles() || parts.keep.keeps_first;
+  const int planes = has_planes ? softmax_planes(parts.keep.orders_tiles()) : 0;
+  kernel.slots.push_back(
+      {"scores", units("(" + kernel.grid.expr + ")", keep_k_tiles(parts.select),
+                       (token_softmax_weights(estimate) + planes) * kWordBytes)});
+  kernel.slots.push_back({"next_estimate", "1", true});
   add_token_operands(parts, kernel);
   kernel.slots.push_back(kept_slot(parts.plan, parts.select));
   return {kernel};

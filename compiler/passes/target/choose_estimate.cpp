@@ -15,8 +15,8 @@ constexpr int kHeadDims[] = {64, 128};  ///< rows of a whole permutation of shar
 /// Keys of a tile. Of integers: whole groups of keys that one lane has, and a divisor of a step's
 /// 256. Of tokens as they are: a divisor of a warp's 16.
 constexpr int kIntegerTileKeys[] = {32, 64, 128}, kExactTileKeys[] = {1, 2, 4, 8, 16};
-/// Where integers are summed: whole steps of 64 keys, and one or two warpgroups.
-constexpr int kSummedTileKeys[] = {64, 128}, kSummedTileQueries[] = {64, 128};
+/// Where integers are summed: whole runs of 16 to 64 keys, and one or two warpgroups.
+constexpr int kSummedTileKeys[] = {16, 32, 64, 128}, kSummedTileQueries[] = {64, 128};
 
 std::string against_tile(const char* field, int tile, const char* reason) {
   return std::string("predictor.tile.") + field + " = " + std::to_string(tile) + ": " + reason;
@@ -27,7 +27,7 @@ std::string objection_to_sums(const Estimate& estimate) {
   if (std::ranges::count(kSummedTileQueries, estimate.tile_q) == 0)
     return against_tile("q", estimate.tile_q, "64 or 128 queries");
   if (std::ranges::count(kSummedTileKeys, estimate.tile_k) == 0)
-    return against_tile("k", estimate.tile_k, "64 or 128 keys");
+    return against_tile("k", estimate.tile_k, "16, 32, 64 or 128 keys");
   return "";
 }
 
@@ -77,13 +77,13 @@ std::string objection_to_tokens(const Program& program, const PredictStep& step)
     return "wgmma compares tokens with tokens, or cells with cells";
   if (std::ranges::count(kHeadDims, program.head_dim) == 0)
     return "head_dim " + std::to_string(program.head_dim) + ": 64 and 128 are laid out";
-  if (estimate.reduce != Reduce::kMax) return "wgmma finds the largest weight of a tile";
   if (!estimate.exclude.empty()) return "predictor.estimate.exclude: asked before each product";
-  if (reads(Variable::kScore) || reads(Variable::kRank) || reads(Variable::kMassBefore) ||
-      reads(Variable::kPMax))
-    return "predictor.keep: reads more than p";
+  if (reads(Variable::kScore)) return "predictor.keep: reads a tile's largest logit";
   const bool has_integers = estimate.bits <= kByteBits;
   if (has_integers && estimate.normalise == Normalise::kSoftmax) return objection_to_sums(estimate);
+  if (estimate.reduce != Reduce::kMax) return "wgmma finds the largest weight of a tile";
+  if (reads(Variable::kRank) || reads(Variable::kMassBefore) || reads(Variable::kPMax))
+    return "predictor.keep: reads more than p";
   if (predict_steps(program).size() > 1) return "one of several steps";
   return has_integers ? objection_to_bounds(step.select->keep, estimate)
                       : objection_to_columns(estimate);

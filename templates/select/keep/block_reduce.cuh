@@ -1,10 +1,27 @@
-// Reductions and prefix sums over all threads of a block, in a fixed order: the same bits from run
-// to run. Every thread takes part; each function ends with a barrier, so that its memory is free.
+// Reductions and prefix sums over the first kThreads threads of a block, in a fixed order: the same
+// bits from run to run. Each of them takes part; each function ends with a barrier, so that its
+// memory is free. kBarrier: 0 where these are all threads, else a named barrier.
 #pragma once
 
 #include "arch/warp.cuh"
+#include "arch/warpgroup.cuh"
 
 namespace lacuna {
+
+template <int kThreads, int kBarrier>
+__device__ __forceinline__ void sync_threads() {
+  if constexpr (kBarrier == 0) {
+    __syncthreads();
+  } else {
+    NamedBarrier{kBarrier, kThreads}.sync();
+  }
+}
+/// Is it so in one of them?
+template <int kThreads, int kBarrier>
+__device__ __forceinline__ bool sync_any(bool condition) {
+  if constexpr (kBarrier == 0) return __syncthreads_or(condition) != 0;
+  return !NamedBarrier{kBarrier, kThreads}.sync_all(!condition);
+}
 
 /// Shared memory of the functions below.
 template <int kWarps>
@@ -25,37 +42,37 @@ __device__ __forceinline__ int* slots_of(ReduceScratchOf<kWarps>& scratch, int) 
 }
 
 /// The same in all threads; `merge` is commutative.
-template <int kThreads, class T, class Merge>
+template <int kThreads, int kBarrier = 0, class T, class Merge>
 __device__ __forceinline__ T block_reduce(T x, ReduceScratch& scratch, Merge merge) {
   static_assert(kThreads / 32 <= ReduceScratch::kMostWarps);
   x = warp_reduce(x, merge);
   T* const slots = slots_of(scratch, x);
   const int own = warp_index();
   if (lane_index() == 0) slots[own] = x;
-  __syncthreads();
+  sync_threads<kThreads, kBarrier>();
   x = slots[0];
 #pragma unroll
   for (int warp = 1; warp < kThreads / 32; ++warp) x = merge(x, slots[warp]);
-  __syncthreads();
+  sync_threads<kThreads, kBarrier>();
   return x;
 }
 
-template <int kThreads, class T>
+template <int kThreads, int kBarrier = 0, class T>
 __device__ __forceinline__ T block_sum(T x, ReduceScratch& scratch) {
-  return block_reduce<kThreads>(x, scratch, [](T a, T b) { return a + b; });
+  return block_reduce<kThreads, kBarrier>(x, scratch, [](T a, T b) { return a + b; });
 }
-template <int kThreads>
+template <int kThreads, int kBarrier = 0>
 __device__ __forceinline__ float block_max(float x, ReduceScratch& scratch) {
-  return block_reduce<kThreads>(x, scratch, [](float a, float b) { return fmaxf(a, b); });
+  return block_reduce<kThreads, kBarrier>(x, scratch, [](float a, float b) { return fmaxf(a, b); });
 }
-template <int kThreads>
+template <int kThreads, int kBarrier = 0>
 __device__ __forceinline__ int block_max(int x, ReduceScratch& scratch) {
-  return block_reduce<kThreads>(x, scratch, [](int a, int b) { return larger(a, b); });
+  return block_reduce<kThreads, kBarrier>(x, scratch, [](int a, int b) { return larger(a, b); });
 }
 
 /// The sum of x over the threads before this one; adds the sum over all to `total`, which is the
 /// same in all threads.
-template <int kThreads, class T, int kWarps>
+template <int kThreads, int kBarrier = 0, class T, int kWarps>
 __device__ __forceinline__ T block_sum_before(T x, T& total, ReduceScratchOf<kWarps>& scratch) {
   static_assert(kThreads / 32 <= kWarps);
   T up_to;
@@ -63,14 +80,14 @@ __device__ __forceinline__ T block_sum_before(T x, T& total, ReduceScratchOf<kWa
   T* const slots = slots_of(scratch, x);
   const int own = warp_index();
   if (lane_index() == 31) slots[own] = up_to;
-  __syncthreads();
+  sync_threads<kThreads, kBarrier>();
   T ahead = total;
 #pragma unroll
   for (int warp = 0; warp < kThreads / 32; ++warp) {
     if (warp < own) ahead += slots[warp];
     total += slots[warp];
   }
-  __syncthreads();
+  sync_threads<kThreads, kBarrier>();
   return ahead + before;
 }
 

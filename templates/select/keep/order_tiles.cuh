@@ -1,13 +1,13 @@
 // The tiles of a row by descending p, ties by index: what `rank` and `mass_before` count along. By
 // counting digits, so that a row of 128k columns takes no longer for each of its tiles than one of
-// 128, and ties (thousands of zeros) cost nothing; deterministic, by one block.
+// 128, and ties (thousands of zeros) cost nothing; deterministic, by one team of threads.
 //
 // Loops over tiles are not unrolled: atomics, barriers and votes keep their rounds apart anyway,
 // and the copies are a good part of the time that a predictor takes to compile.
 #pragma once
 
 #include "arch/warp.cuh"
-#include "select/keep/block_reduce.cuh"
+#include "select/keep/team.cuh"
 
 namespace lacuna {
 
@@ -40,15 +40,17 @@ __device__ __forceinline__ u32 lanes_of_digit(int digit, bool takes_part) {
 
 /// One digit of all keys: `from` (null: 0, 1, 2, ...) -> `to`, equal digits in the order they had.
 /// False, and nothing written, if all keys share the digit.
-template <int kThreads>
+template <class Team>
 __device__ __forceinline__ bool order_by_digit(const float* p, int count, int shift,
                                                const int* from, int* to,
-                                               OrderScratch<kThreads / 32>& scratch) {
-  constexpr int kWarps = kThreads / 32;
+                                               OrderScratch<Team::kSize / 32>& scratch) {
+  constexpr int kThreads = Team::kSize, kWarps = kThreads / 32;
   constexpr int kDigits = OrderScratch<kWarps>::kDigits;
-  static_assert(kThreads >= kDigits, "a thread owns a digit");
+  /// Neighbouring ones that a thread owns.
+  constexpr int kOwn = kThreads < kDigits ? kDigits / kThreads : 1;
+  static_assert(kThreads >= kDigits || kDigits % kThreads == 0);
   const int thread = thread_index(), warp = warp_index(), lane = lane_index();
-  const bool owns_digit = kThreads == kDigits || thread < kDigits;
+  const bool owns_digit = kThreads <= kDigits || thread < kDigits;
   const int part = ceil_div(ceil_div(count, kWarps), 32) * 32;
   const int begin = warp * part, end = smaller(begin + part, count);
   const auto tile_at = [&](int place) { return from == nullptr ? place : from[place]; };
@@ -57,29 +59,37 @@ __device__ __forceinline__ bool order_by_digit(const float* p, int count, int sh
   };
   if (owns_digit) {
 #pragma unroll
-    for (int w = 0; w < kWarps; ++w) scratch.places[w][thread] = 0;
+    for (int n = 0; n < kWarps * kOwn; ++n) scratch.places[n / kOwn][thread * kOwn + n % kOwn] = 0;
   }
-  __syncthreads();
+  Team::sync();
 #pragma unroll 1
   for (int place = begin + lane; place < end; place += 32) {
     atomicAdd(&scratch.places[warp][digit_of(tile_at(place))], 1);
   }
-  __syncthreads();
-  int of_digit = 0, total = 0;
+  Team::sync();
+  int of_digits = 0, total = 0;
+  bool has_all = false;  // one digit
   if (owns_digit) {
 #pragma unroll
-    for (int w = 0; w < kWarps; ++w) of_digit += scratch.places[w][thread];
+    for (int n = 0; n < kOwn; ++n) {
+      int of_digit = 0;
+#pragma unroll
+      for (int w = 0; w < kWarps; ++w) of_digit += scratch.places[w][thread * kOwn + n];
+      has_all |= of_digit == count;
+      of_digits += of_digit;
+    }
   }
-  int next = block_sum_before<kThreads>(of_digit, total, scratch.reduce);
+  int next = Team::sum_before(of_digits, total, scratch.reduce);
   if (owns_digit) {
 #pragma unroll
-    for (int w = 0; w < kWarps; ++w) {
-      const int of_warp = scratch.places[w][thread];
-      scratch.places[w][thread] = next;
+    for (int n = 0; n < kWarps * kOwn; ++n) {
+      int& place = scratch.places[n % kWarps][thread * kOwn + n / kWarps];
+      const int of_warp = place;
+      place = next;
       next += of_warp;
     }
   }
-  if (__syncthreads_or(of_digit == count) != 0) return false;
+  if (Team::sync_any(has_all)) return false;
   // Of the round behind this one: memory takes longer than a round.
   int next_tile = begin + lane < end ? tile_at(begin + lane) : 0;
   int next_digit = begin + lane < end ? digit_of(next_tile) : 0;
@@ -99,27 +109,27 @@ __device__ __forceinline__ bool order_by_digit(const float* p, int count, int sh
     if (takes_part && ahead == 0) place += __popc(lanes);
     __syncwarp();
   }
-  __syncthreads();
+  Team::sync();
   return true;
 }
 
 /// Leaves in `order` the tiles 0 .. count - 1 by descending p; `other` is memory of the same size.
-template <int kThreads>
+template <class Team>
 __device__ __forceinline__ void order_tiles(const float* p, int count, int* order, int* other,
-                                            OrderScratch<kThreads / 32>& scratch) {
+                                            OrderScratch<Team::kSize / 32>& scratch) {
   const int* from = nullptr;
   int* to = order;
   for (int shift = 0; shift < 32; shift += 8) {
-    if (!order_by_digit<kThreads>(p, count, shift, from, to, scratch)) continue;
+    if (!order_by_digit<Team>(p, count, shift, from, to, scratch)) continue;
     from = to;
     to = to == order ? other : order;
   }
   if (from != order) {
 #pragma unroll 1
-    for (int place = thread_index(); place < count; place += kThreads) {
+    for (int place = thread_index(); place < count; place += Team::kSize) {
       order[place] = from == nullptr ? place : from[place];
     }
-    __syncthreads();
+    Team::sync();
   }
 }
 

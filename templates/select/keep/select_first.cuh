@@ -187,8 +187,8 @@ __device__ __forceinline__ void select_first(const Args& args, const KeepRow& ro
 template <class Config, class Hooks, class Args>
 __device__ __forceinline__ void select_first(const Args& args, const KeepRow& row, float* p,
                                              ReduceScratch& scratch) {
-  const BlockTeam<Config::kThreads> team(scratch);
-  const BlockKeys<Config::kThreads> keys(p, args.predict.keep_k_tiles);
+  const DecidingTeam<Config> team(scratch);
+  const BlockKeys<team.kSize> keys(p, args.predict.keep_k_tiles);
   const int visible = team.sum(keys.template replace_p<Config, Hooks>(args, row));
   select_first<Config, Hooks>(args, row, keys, visible, team);
   team.sync();

@@ -154,7 +154,7 @@ template <class Config, class Hooks, class Args>
 __device__ __forceinline__ void select_row(const Args& args, const KeepRow& row,
                                            const RowValues& values, SelectScratch& scratch) {
   select_row<Config, Hooks>(args, row, values, scratch.words, SelectScratch::kWords,
-                            BlockTeam<Config::kThreads>(scratch.reduce));
+                            DecidingTeam<Config>(scratch.reduce));
 }
 
 }  // namespace lacuna

@@ -1,14 +1,15 @@
-// The threads that decide a work tile together: those of a block, or the lanes of a warp, which
-// wait for no other warp. Every thread calls each function; results have the same bits from run to
-// run.
+// The threads that decide a work tile together: those of a block, the first of them, which meet at
+// a named barrier, or the lanes of a warp, which wait for no other warp. Every thread calls each
+// function; results have the same bits from run to run.
 #pragma once
 
 #include "arch/redux.cuh"
+#include "base/optional_field.cuh"
 #include "select/keep/block_reduce.cuh"
 
 namespace lacuna {
 
-template <int kThreads>
+template <int kThreads, int kBarrier = 0>
 class BlockTeam {
  public:
   static constexpr int kSize = kThreads;
@@ -16,18 +17,25 @@ class BlockTeam {
   __device__ __forceinline__ explicit BlockTeam(ReduceScratch& scratch) : scratch_(scratch) {}
   __device__ __forceinline__ static int index() { return thread_index(); }
   __device__ __forceinline__ static int warp() { return warp_index(); }
-  __device__ __forceinline__ static void sync() { __syncthreads(); }
+  __device__ __forceinline__ static void sync() { sync_threads<kThreads, kBarrier>(); }
+  __device__ __forceinline__ static bool sync_any(bool condition) {
+    return lacuna::sync_any<kThreads, kBarrier>(condition);
+  }
   template <class T>
   __device__ __forceinline__ T sum(T x) const {
-    return block_sum<kThreads>(x, scratch_);
+    return block_sum<kThreads, kBarrier>(x, scratch_);
   }
   template <class T>
   __device__ __forceinline__ T max(T x) const {
-    return block_max<kThreads>(x, scratch_);
+    return block_max<kThreads, kBarrier>(x, scratch_);
   }
   template <class T>
   __device__ __forceinline__ T sum_before(T x, T& total) const {
-    return block_sum_before<kThreads>(x, total, scratch_);
+    return sum_before(x, total, scratch_);
+  }
+  template <class T, int kWarps>
+  __device__ __forceinline__ static T sum_before(T x, T& total, ReduceScratchOf<kWarps>& scratch) {
+    return block_sum_before<kThreads, kBarrier>(x, total, scratch);
   }
   __device__ __forceinline__ int count_before(bool x, int& total) const {
     return sum_before(static_cast<int>(x), total);
@@ -36,6 +44,14 @@ class BlockTeam {
  private:
   ReduceScratch& scratch_;
 };
+
+/// Threads of a block that decide, where others have another part; they meet at barrier 1.
+LACUNA_OPTIONAL_FIELD(int, deciding_threads, kDecidingThreads, 0)
+
+template <class Config>
+using DecidingTeam =
+    BlockTeam<deciding_threads<Config>() == 0 ? Config::kThreads : deciding_threads<Config>(),
+              deciding_threads<Config>() == 0 ? 0 : 1>;
 
 class WarpTeam {
  public:

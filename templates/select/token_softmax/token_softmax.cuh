@@ -2,191 +2,267 @@
 // that take part (all that the mask shows, or those that the step before kept), by wgmma (sm_90a);
 // then `select`.
 //
-// A block takes one query tile and walks along its keys once. Of each step it stores the largest
-// logit of each row; when the row's sum is known, one thread decides a tile from those.
+// A block takes one query tile after the other and walks along its keys once. Of each run, which is
+// a tile or 64 keys of it, it stores the weight of each row: the largest exponential, or their sum.
+// When the rows' sums are known, one thread finds p of a tile from those, and the block decides.
 //
-//   predict.scores  [block][step of the row][query of the tile]: these largest logits, in log2
+//   predict.scores  [block][place of the row][run][query of the tile]  weights, in log2
+//                   [block][plane][tile]  p, and the order of the tiles, where `keep` asks for it
 //
 // select/tokens/tokens.cuh computes the same for other targets, and walks twice.
 #pragma once
 
-#include "arch/copy/tma.cuh"
 #include "arch/multiply/wgmma_8bit.cuh"
 #include "select/keep/select.cuh"
-#include "select/token_softmax/token_softmax_copies.cuh"
+#include "select/token_softmax/token_softmax_producer.cuh"
 #include "select/token_softmax/token_softmax_rows.cuh"
 
 namespace lacuna {
 
+/// A warpgroup that computes: 64 queries of a tile.
 template <class Config, class Hooks, class Args>
-class TokenSoftmaxBlock {
+class TokenSoftmaxConsumer {
   using Shape = TokenSoftmaxShape<Config>;
+  using Smem = TokenSoftmaxSmem<Config>;
+  using Message = typename Shape::Message;
   using Rows = TokenSoftmaxRows<Config, Hooks, Args>;
-  using Walk = TokenSoftmaxWalk<Config, Hooks, Args>;
   using Sums = typename Rows::Sums;
-  using Scales = typename Rows::Scales;
-  using Copies = TokenSoftmaxCopies<Config>;
+  using Ring = RingPosition<Shape::kStages>;
+  using Team = DecidingTeam<Config>;
 
  public:
-  __device__ __forceinline__ TokenSoftmaxBlock(const Args& args, unsigned char* smem)
+  __device__ __forceinline__ TokenSoftmaxConsumer(const Args& args, const Smem& smem)
       : args_(args),
         smem_(smem),
-        control_(*reinterpret_cast<typename Shape::Control*>(smem + Shape::kControlOffset)),
         queries_(Shape::QueryPanel::along_rows(uniform_over_warp(
-            shared_address(smem) +
+            smem.queries() +
             static_cast<u32>(warp_index() / 4 * kWarpgroupRows * Config::kHeadDim)))),
-        keys_(Shape::KeyPanel::along_rows(
-            uniform_over_warp(shared_address(smem) + static_cast<u32>(Shape::kKeyOffset)))) {
-    const long long steps_of_row =
-        static_cast<long long>(args.predict.keep_k_tiles) * Shape::kStepsOfTile;
-    largest_ = args.predict.scores + block_index() * steps_of_row * Config::kTileQ;
-  }
+        keys_(Shape::KeyPanel::along_rows(uniform_over_warp(smem.keys(0)))) {}
 
   __device__ __forceinline__ void run() {
-    const int rows = args_.attend.n_b * args_.attend.n_h * args_.predict.keep_q_tiles;
+    Ring at;
+    int place = 0;
 #pragma unroll 1
-    for (int number = block_index(); number < rows; number += kMostBlocks) {
-      const KeepRow row = locate(number);
-      estimate(row);
-      decide(row);
-      __syncthreads();
+    for (Message message = await(at); message.row >= 0; message = await(at)) {
+      const int number = message.row;
+      const int tiles = estimate(softmax_row<Config>(args_, number), at, message, place);
+      Team::sync();
+      // Found again, instead of held in registers.
+      decide(softmax_row<Config>(args_, number), tiles, place);
+      if constexpr (Shape::kPlaces > 1) {
+        place ^= 1;
+      } else {
+        Team::sync();  // what was read may be written again
+      }
     }
   }
 
  private:
-  /// Rows are numbered from the last query tile on, because under a causal mask those are the
-  /// longest, and all heads of a query tile follow one another. A block takes every kMostBlocks-th
-  /// row; heads are rotated, so that it does not take the same head each time.
-  __device__ __forceinline__ KeepRow locate(int number) const {
-    const int heads = args_.attend.n_b * args_.attend.n_h;
-    const int from_end = number / heads;
-    const int head = (number - from_end * heads + from_end + from_end / 16) % heads;
-    const int b = head / args_.attend.n_h;
-    return keep_row_of<Config>(args_, b, head - b * args_.attend.n_h,
-                               args_.predict.keep_q_tiles - 1 - from_end);
+  /// The message of a slot, once its step is there.
+  __device__ __forceinline__ Message await(const Ring& at) const {
+    Smem::barrier(smem_.control().full[at.slot()]).wait(at.phase());
+    return smem_.control().messages[at.slot()];
+  }
+  __device__ __forceinline__ void release(const Ring& at) const {
+    __syncwarp();
+    if (lane_index() == 0) Smem::barrier(smem_.control().empty[at.slot()]).arrive();
   }
 
-  __device__ __forceinline__ void estimate(const KeepRow& row) const {
+  __device__ __forceinline__ void release_queries() const {
+    if (lane_index() == 0) Smem::barrier(smem_.control().queries_free).arrive();
+  }
+
+  /// The sums of a row become known, and the weights of its steps, from that in slot `at` on. The
+  /// block's barrier comes behind it. Returns how many tiles the row sees.
+  __device__ __forceinline__ int estimate(const KeepRow& row, Ring& at, const Message& message,
+                                          int place) const {
     Rows rows(args_, row);
-    Walk walk(args_, row);
-    int key = walk.next(), next_key = key < 0 ? -1 : walk.next();
-    Scales scales, next_scales;
-    const Copies copies(args_, row, smem_);
-    copies.load_queries(args_, row, smem_);
-    begin_step(copies, rows, key, 0, scales);
-    begin_step(copies, rows, next_key, 1, next_scales);
-    // Stored behind the fence of the next step: ahead of it, the fence would wait for the store.
-    float2 largest = {0.0f, 0.0f};
-    int count = 0, slot = 0;
+    const int tiles = message.key[0] < 0 ? 0 : take_steps(rows, at, message.tiles, place);
+    release(at);
+    at.advance();
+    release_queries();
+    rows.publish(smem_.control().log2_sum[place]);
+    return tiles;
+  }
+
+  /// Takes the steps of a row, from that in slot `at` on. `at` becomes the slot of the last one,
+  /// which is not released yet. Returns how many tiles the row sees.
+  __device__ __forceinline__ int take_steps(Rows& rows, Ring& at, int tiles, int place) const {
+    Sums sums;
+    multiply(sums, at);
+    await_product(sums);
+    // The next product is under way while the weights are stored, and before the loop begins again
+    // it has ended. No branch leads around it, because the compiler would wait for it at once:
+    // behind the last step comes its own product once more, which nobody takes.
 #pragma unroll 1
-    for (; key >= 0; ++count) {
-      cp_async_wait<1>();
-      fence_proxy_async();
-      __syncthreads();
-      Sums sums;
-      multiply(sums, slot);
-      if (count > 0) store(rows, largest, count - 1);
-      const Scales own = scales;
-      const int after = next_key < 0 ? -1 : walk.next();
-      scales = next_scales;
-      begin_step(copies, rows, after, slot == 0 ? Shape::kStages - 1 : slot - 1, next_scales);
-      wgmma_wait<0>();
-      fence_accumulator(sums);
-      largest = rows.take(sums, own, control_.bias[slot], key);
-      key = next_key;
-      next_key = after;
-      slot = slot == Shape::kStages - 1 ? 0 : slot + 1;
+    while (true) {
+      rows.take(sums, smem_.control(), at.slot());
+      Ring next = at;
+      if (tiles == 0) next.advance();
+      const int next_tiles = await(next).tiles;
+      multiply(sums, next);
+      store(rows, at.slot(), place);
+      if (tiles == 0) release(at);
+      await_product(sums);
+      if (tiles != 0) return tiles;
+      at = next;
+      tiles = next_tiles;
     }
-    if (count > 0) store(rows, largest, count - 1);
-    cp_async_wait<0>();  // a row without a step has still asked for its queries
-    rows.publish(control_);
-    __syncthreads();
   }
 
-  /// Issues the copies of the step that begins at `key`, as one group. Less than 0: there is no
-  /// such step, and the group is empty.
-  __device__ __forceinline__ static void begin_step(const Copies& copies, const Rows& rows, int key,
-                                                    int slot, Scales& scales) {
-    if (key >= 0) {
-      copies.load(key, slot);
-      scales = rows.read_scales(key);
+  __device__ __forceinline__ static void await_product(Sums& sums) {
+    wgmma_wait<0>();
+    fence_accumulator(sums[0]);
+    fence_accumulator(sums[1]);
+  }
+
+  /// The weights of the step in a slot, by run and row.
+  __device__ __forceinline__ void store(const Rows& rows, u32 slot, int place) const {
+    const auto stored = rows.share_weights();
+    float* const of_row = weights_of_row(place);
+#pragma unroll
+    for (int n = 0; n < stored.kCount; ++n) {
+      const int key = smem_.control().messages[slot].key[stored.run(n)];
+      if (key >= args_.attend.n_k) continue;
+      of_row[weights_place(key) + rows.in_tile(stored.row(n))] = stored.log2_weight[n];
     }
-    cp_async_commit();
   }
 
-  /// The largest logits of a step by row.
-  __device__ __forceinline__ void store(const Rows& rows, const float2& largest, int count) const {
-    if (lane_index() % 4 != 0) return;
-    float* const of_step = largest_ + static_cast<long long>(count) * Config::kTileQ;
-    of_step[rows.in_tile(0)] = largest.x;
-    of_step[rows.in_tile(1)] = largest.y;
-  }
-
-  /// Issues the product of the warpgroup's queries with the keys in a slot.
-  __device__ __forceinline__ void multiply(Sums& sums, int slot) const {
+  /// Issues the products of the warpgroup's queries with the keys in a slot: of each part by
+  /// itself, because an instruction cannot have more accumulators than a thread has registers at
+  /// the start.
+  __device__ __forceinline__ void multiply(Sums& sums, const Ring& at) const {
+    const int first = static_cast<int>(at.slot()) * Shape::kKeyBytes;
     wgmma_begin();
 #pragma unroll
-    for (int step = 0; step < Config::kHeadDim / 32; ++step)
-      wgmma_from_smem_s8(
-          sums, queries_.at(Shape::QueryPanel::along_step(step)),
-          keys_.at(slot * Shape::KeyPanel::kBytes + Shape::KeyPanel::along_step(step)), step != 0);
+    for (int part = 0; part < Shape::kParts; ++part) {
+#pragma unroll
+      for (int step = 0; step < Config::kHeadDim / 32; ++step) {
+        const int place = Shape::KeyPanel::along_step(step, part * Shape::kPartKeys);
+        wgmma_from_smem_s8(sums[part], queries_.at(Shape::QueryPanel::along_step(step)),
+                           keys_.at(first + place), step != 0);
+      }
+    }
     wgmma_commit();
   }
 
-  /// A warp decides 32 tiles, a word of the kept bits, a lane one of them.
-  __device__ __forceinline__ void decide(const KeepRow& row) const {
-    const int visible =
-        count_visible<Config, Hooks>(args_, row, BlockTeam<Shape::kThreads>(control_.reduce));
-    unsigned* const kept = kept_words<Config>(args_, row);
-    int before = 0;  // tiles of the row that took part
+  /// By all warps that compute.
+  __device__ __forceinline__ void decide(const KeepRow& row, int visible, int place) const {
+    if constexpr (Shape::kOrders) {
+      auto& control = smem_.control();
+      float* const p = planes();
+      const float share = row_share(place);
 #pragma unroll 1
-    for (int word = 0; word < args_.predict.keep_words; ++word) {
-      const u32 seen = seen_tiles<Config, Hooks>(args_, row, word);
-      if (word % Shape::kWarps == warp_index()) {
-        const u32 own = 1u << lane_index();
-        bool keep = false;
-        if ((seen & own) != 0) {
-          TileValue value;
-          value.p = find_largest(before + __popc(seen & (own - 1)));
-          keep = keeps_tile<Config, Hooks>(args_, row, word * 32 + lane_index(), value, visible);
-        }
-        const u32 bits = __ballot_sync(kAllLanes, keep);
-        if (lane_index() == 0) kept[word] = bits;
-      }
-      before += __popc(seen);
+      for (int j = thread_index(); j < args_.predict.keep_k_tiles; j += Shape::kConsumers)
+        p[j] = sees_tile<Config, Hooks>(args_, row, j) ? find_p(j, place, share) : 0.0f;
+      Team::sync();
+      int* const order = reinterpret_cast<int*>(p + args_.predict.keep_k_tiles);
+      decide_row<Config, Hooks>(args_, row, p, nullptr, order, control.order, control.select);
+      Team::sync();
+    } else {
+      decide_by_words(row, visible, place);
     }
   }
 
-  /// The largest weight of the row's tile of that number.
-  __device__ __forceinline__ float find_largest(int number) const {
-    const float* const of_tile =
-        largest_ + static_cast<long long>(number) * (Shape::kStepsOfTile * Config::kTileQ);
-    float largest = -kInfinity;
+  /// A warp decides 32 tiles, a word of the kept bits, a lane one of them.
+  __device__ __forceinline__ void decide_by_words(const KeepRow& row, int visible,
+                                                  int place) const {
+    unsigned* const kept = kept_words<Config>(args_, row);
+    const float share = row_share(place);
 #pragma unroll 1
-    for (int step = 0; step < Shape::kStepsOfTile; ++step) {
+    for (int word = warp_index(); word < args_.predict.keep_words; word += Shape::kWarps) {
+      bool keep = false;
+      if ((seen_tiles<Config, Hooks>(args_, row, word) >> lane_index() & 1) != 0) {
+        const int j = word * 32 + lane_index();
+        TileValue value;
+        value.p = find_p(j, place, share);
+        keep = keeps_tile<Config, Hooks>(args_, row, j, value, visible);
+      }
+      const u32 bits = __ballot_sync(kAllLanes, keep);
+      if (lane_index() == 0) kept[word] = bits;
+    }
+  }
+
+  /// What the weights of each row count where they are summed: one over the rows that take part. By
+  /// whole warps.
+  __device__ __forceinline__ float row_share(int place) const {
+    if constexpr (!Config::kSums) return 1.0f;
+    int rows = 0;
+#pragma unroll
+    for (int r = lane_index(); r < Config::kTileQ; r += 32)
+      rows += __popc(__ballot_sync(kAllLanes, smem_.control().log2_sum[place][r] < kInfinity));
+    return rows > 0 ? 1.0f / static_cast<float>(rows) : 1.0f;
+  }
+
+  /// p of tile j of the row: the largest weight, or their sum.
+  __device__ __forceinline__ float find_p(int j, int place, float share) const {
+    const float* const of_tile = weights_of_row(place) + weights_place(j * Config::kTileK);
+    const auto& log2_sum = smem_.control().log2_sum[place];
+    float largest = -kInfinity, sum = 0.0f;
+#pragma unroll 1
+    for (int run = 0; run < Shape::kRunsOfTile; ++run) {
 #pragma unroll 8
       for (int r = 0; r < Config::kTileQ; r += 4) {
-        const float4 x = *reinterpret_cast<const float4*>(of_tile + step * Config::kTileQ + r);
-        const float4 sum = *reinterpret_cast<const float4*>(&control_.log2_sum[r]);
-        largest =
-            fmaxf(largest, fmaxf(fmaxf(x.x - sum.x, x.y - sum.y), fmaxf(x.z - sum.z, x.w - sum.w)));
+        const float4 x = *reinterpret_cast<const float4*>(of_tile + run * Config::kTileQ + r);
+        const float4 all = *reinterpret_cast<const float4*>(&log2_sum[r]);
+        if constexpr (Config::kSums) {
+          sum += probability(x.x, all.x) + probability(x.y, all.y) + probability(x.z, all.z) +
+                 probability(x.w, all.w);
+        } else {
+          largest = fmaxf(largest,
+                          fmaxf(fmaxf(x.x - all.x, x.y - all.y), fmaxf(x.z - all.z, x.w - all.w)));
+        }
       }
     }
-    return exp2_approx(largest);
+    return Config::kSums ? sum * share : exp2_approx(largest);
   }
 
+  /// Of a row that takes no part there is none, whatever its weight.
+  __device__ __forceinline__ static float probability(float log2_weight, float log2_sum) {
+    return log2_sum < kInfinity ? exp2_approx(log2_weight - log2_sum) : 0.0f;
+  }
+
+  /// Where those of the run that begins at `key` are among those of the row.
+  __device__ __forceinline__ static int weights_place(int key) {
+    return key / Shape::kRunKeys * Config::kTileQ;
+  }
+  /// Of the block, in that place.
+  __device__ __forceinline__ float* weights_of_row(int place) const {
+    return args_.predict.scores +
+           (static_cast<long long>(block_index()) * Shape::kPlaces + place) * weights_of_place();
+  }
+  /// p and the order of the tiles, of the block.
+  __device__ __forceinline__ float* planes() const {
+    constexpr int kPlanes = softmax_planes(Config::kOrdersTiles);
+    return args_.predict.scores +
+           static_cast<long long>(gridDim.x) * Shape::kPlaces * weights_of_place() +
+           static_cast<long long>(block_index()) * kPlanes * args_.predict.keep_k_tiles;
+  }
+  __device__ __forceinline__ int weights_of_place() const {
+    return args_.predict.keep_k_tiles * (Shape::kRunsOfTile * Config::kTileQ);
+  }
   const Args& args_;
-  unsigned char* const smem_;
-  typename Shape::Control& control_;
+  const Smem smem_;
   const OperandDescriptor queries_;  ///< of the warpgroup
   const OperandDescriptor keys_;     ///< of the ring's first slot
-  float* largest_;                   ///< of the block
 };
 
 template <class Config, class Hooks, class Args>
 __device__ __forceinline__ void predict_token_softmax(const Args& args) {
   extern __shared__ __align__(1024) unsigned char token_softmax_smem[];
-  TokenSoftmaxBlock<Config, Hooks, Args>(args, token_softmax_smem).run();
+  using Shape = TokenSoftmaxShape<Config>;
+  const TokenSoftmaxSmem<Config> smem{token_softmax_smem};
+  if (thread_index() < Shape::kStages) smem.init_slot(thread_index());
+  if (thread_index() == 0) smem.barrier(smem.control().queries_free).init(Shape::kWarps);
+  fence_mbarrier_init();
+  __syncthreads();
+  if (warp_index() < Shape::kWarps) {
+    grow_registers<Shape::kConsumerRegisters>();
+    TokenSoftmaxConsumer<Config, Hooks, Args>(args, smem).run();
+  } else {
+    shrink_registers<Shape::kProducerRegisters>();
+    if (warp_index() == Shape::kWarps) TokenSoftmaxProducer<Config, Hooks, Args>(args, smem).run();
+  }
 }
 
 }  // namespace lacuna

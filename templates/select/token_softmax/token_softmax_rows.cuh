@@ -13,35 +13,34 @@
 
 namespace lacuna {
 
-/// log2 of a sum of exponentials in two parts, over the keys that one lane met.
+/// log2 of a sum of exponentials in two parts, over the keys that one lane met. Exponents are
+/// relative to 0 as long as the logits allow that, else to one of them, which need not be the
+/// largest: no exponential overflows, and what becomes 0 is too small to count. The lanes of a
+/// quad, which share a row, have the same shift.
 struct Log2Sum {
-  float largest = -kInfinity;
-  float sum = 0.0f;  ///< of exp2(logit - largest)
+  static constexpr float kFarthest = 60.0f;  ///< from 0, the first logit
+  static constexpr float kMost = 64.0f;      ///< the largest exponent
+  static constexpr float kMostExponential = 18446744073709551616.0f;
 
+  float sum = 0.0f;        ///< of exp2(logit - shift)
+  float shift = 0.0f;      ///< of exponents
+  bool has_shift = false;  ///< Has it met a logit, that says what the shift is?
+
+  /// Makes room for the largest logit of a quad.
   __device__ __forceinline__ void raise(float logit) {
-    const float raised = fmaxf(largest, logit);
-    sum *= exp2_approx(largest - shift(raised));
-    largest = raised;
+    if (!(logit > (has_shift ? shift + kMost : -kInfinity))) return;
+    const float raised = !has_shift && fabsf(logit) <= kFarthest ? 0.0f : logit;
+    sum *= exp2_approx(shift - raised);
+    shift = raised;
+    has_shift = true;
   }
-  /// What exponents are relative to; 0 in place of -inf, since -inf - -inf is NaN.
-  __device__ __forceinline__ float shift() const { return shift(largest); }
-  __device__ __forceinline__ static float shift(float largest) {
-    return largest == -kInfinity ? 0.0f : largest;
-  }
-  /// Over the four lanes of a quad; the same in all of them.
-  __device__ __forceinline__ void merge_quad() {
-#pragma unroll
-    for (int lanes = 1; lanes < 4; lanes *= 2) {
-      const float other_largest = __shfl_xor_sync(kAllLanes, largest, lanes);
-      const float other_sum = __shfl_xor_sync(kAllLanes, sum, lanes);
-      const float raised = shift(fmaxf(largest, other_largest));
-      sum = sum * exp2_approx(largest - raised) + other_sum * exp2_approx(other_largest - raised);
-      largest = fmaxf(largest, other_largest);
-    }
-  }
-  /// inf where no key was met, or a logit was NaN or infinite: such a row takes no part.
-  __device__ __forceinline__ float log2() const {
-    const float x = largest + log2_approx(sum);
+  /// Of the quad. inf where no key was met, or a logit was NaN or infinite: such a row takes no
+  /// part.
+  __device__ __forceinline__ float log2_of_quad() const {
+    float all = sum;
+    all += __shfl_xor_sync(kAllLanes, all, 1);
+    all += __shfl_xor_sync(kAllLanes, all, 2);
+    const float x = shift + log2_approx(all);
     return x > -kInfinity ? x : kInfinity;
   }
 };
@@ -51,75 +50,68 @@ template <class Config, class Hooks, class Args>
 class TokenSoftmaxRows {
   using Shape = TokenSoftmaxShape<Config>;
   using Control = typename Shape::Control;
+  using Message = typename Shape::Message;
+  static constexpr int kBlocks = Shape::kParts * Shape::kBlocks;  ///< of 8 keys, in a step
+  static constexpr int kBlocksOfRun = Shape::kRunKeys / 8;
+  using Logits = float[kBlocks][4];
+  /// Of each run and row, the lane's largest exponential, or their sum.
+  using Weights = float[2 * Shape::kRuns];
 
  public:
-  using Sums = int[Shape::kBlocks][4];
-  /// Of the lane's keys of a step, by unit.
-  struct Scales {
-    float of_unit[Shape::kUnits];
+  using Sums = int[Shape::kParts][Shape::kBlocks][4];
+  /// What a lane of a quad stores of a step: log2 of the weights of both rows and some runs, or of
+  /// one row and one run.
+  struct Stored {
+    static constexpr int kCount = 2 * Shape::kRuns / 4;
+    float log2_weight[kCount];
+    __device__ __forceinline__ static int run(int n) { return (lane_index() % 4 * kCount + n) / 2; }
+    __device__ __forceinline__ static int row(int n) { return (lane_index() % 4 * kCount + n) % 2; }
   };
 
   __device__ __forceinline__ TokenSoftmaxRows(const Args& args, const KeepRow& row)
       : args_(args), row_(row), first_(warp_index() * kWarpRows + lane_index() / 4) {
     const PredictArgs& predict = args.predict;
     const long long head = query_head(args, row.b, row.h);
-    to_log2_ = args.attend.scale * Config::kTemperature * kLog2E;
+    const float to_log2 = args.attend.scale * Config::kTemperature * kLog2E;
     unit_ =
         predict.estimate_q_scale[head * predict.estimate_q_groups + Shape::QueryGroups::of(q(0))] *
-        to_log2_;
-    k_scale_ = predict.estimate_k_scale + key_head(args, row.b, row.h) * predict.estimate_k_groups +
-               Shape::KeyGroups::of(lane_index() % 4 * 2);
+        to_log2;
   }
 
-  /// Keys past the end have scales that were never written; the mask hides them. `first` is a
-  /// multiple of the keys of a group, so the number of the lane's group is that of the groups
-  /// before `first` plus its own.
-  __device__ __forceinline__ Scales read_scales(int first) const {
-    const float* const of_step = k_scale_ + Shape::KeyGroups::of(first);
-    Scales scales;
-#pragma unroll
-    for (int u = 0; u < Shape::kUnits; ++u)
-      scales.of_unit[u] = of_step[Shape::KeyGroups::of(u * Shape::kUnitKeys)];
-    return scales;
-  }
-
-  /// Takes the products of the step that begins at key `first`. Returns by row the largest logit of
-  /// a quad.
-  __device__ __forceinline__ float2 take(const Sums& sums, const Scales& scales,
-                                         const float (&bias)[Shape::kStepKeys], int first) {
-    float logits[Shape::kBlocks][4];
-    scale(logits, sums, scales, bias);
-    if (is_partial(first)) hide(logits, first);
-    float largest[2];
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      largest[r] = fmaxf(logits[0][2 * r], logits[0][2 * r + 1]);
-#pragma unroll
-      for (int n = 1; n < Shape::kBlocks; ++n)
-        largest[r] = fmaxf(largest[r], fmaxf(logits[n][2 * r], logits[n][2 * r + 1]));
-      rows_[r].raise(largest[r]);
-      const float shift = rows_[r].shift();
-      float sum[2] = {0.0f, 0.0f};
-#pragma unroll
-      for (int n = 0; n < Shape::kBlocks; ++n) {
-#pragma unroll
-        for (int i = 0; i < 2; ++i) sum[i] += exp2_approx(logits[n][2 * r + i] - shift);
-      }
-      rows_[r].sum += sum[0] + sum[1];
-      largest[r] = fmaxf(largest[r], __shfl_xor_sync(kAllLanes, largest[r], 1));
-      largest[r] = fmaxf(largest[r], __shfl_xor_sync(kAllLanes, largest[r], 2));
+  /// Takes the products of the step in a slot.
+  __device__ __forceinline__ void take(const Sums& sums, const Control& control, u32 slot) {
+    const Message& message = control.messages[slot];
+    Logits logits;
+    bool is_taken = false;
+    if (message.is_partial == 0 && is_plain_) {
+      scale(logits, sums, control, slot);
+      is_taken = take_plain(logits);
     }
-    return {largest[0], largest[1]};
+    if (!is_taken) {
+      scale(logits, sums, control, slot);
+      take_any(logits, message);
+    }
   }
 
-  /// The sums of the rows, to shared memory.
-  __device__ __forceinline__ void publish(Control& control) {
+  /// What a lane of a quad has to store of the step that was taken; by whole warps.
+  __device__ __forceinline__ Stored share_weights() const {
+    Weights half, quarter;
+    exchange<2 * Shape::kRuns, 2>(weights_, half);
+    exchange<Shape::kRuns, 1>(half, quarter);
+    Stored stored;
+#pragma unroll
+    for (int n = 0; n < Stored::kCount; ++n)
+      stored.log2_weight[n] =
+          log2_approx(quarter[n]) + (stored.row(n) == 0 ? rows_[0].shift : rows_[1].shift);
+    return stored;
+  }
+
+  /// The sums of the rows, to shared memory: those of a query tile.
+  __device__ __forceinline__ void publish(float (&log2_sum)[Config::kTileQ]) const {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      rows_[r].merge_quad();
-      const bool exists = q(r) <= row_.q1;
-      if (lane_index() % 4 == 0)
-        control.log2_sum[in_tile(r)] = exists ? rows_[r].log2() : kInfinity;
+      const float sum = rows_[r].log2_of_quad();
+      if (lane_index() % 4 == 0) log2_sum[in_tile(r)] = q(r) < args_.attend.n_q ? sum : kInfinity;
     }
   }
 
@@ -129,40 +121,121 @@ class TokenSoftmaxRows {
  private:
   __device__ __forceinline__ int q(int r) const { return row_.q0 + in_tile(r); }
 
-  /// scale * (integer * q_scale * k_scale + column_bias).
-  __device__ __forceinline__ void scale(float (&logits)[Shape::kBlocks][4], const Sums& sums,
-                                        const Scales& scales,
-                                        const float (&bias)[Shape::kStepKeys]) const {
+  /// Where no row of the warp has a shift, and all keys are visible. False, and nothing is taken,
+  /// if an exponential is too large.
+  __device__ __forceinline__ bool take_plain(const Logits& logits) {
+    const float2 sums = weigh<false>(logits);
+    bool is_too_large = false;
 #pragma unroll
-    for (int n = 0; n < Shape::kBlocks; ++n) {
-      const float unit = unit_ * scales.of_unit[n * 8 / Shape::kUnitKeys];
-      float2 added = {0.0f, 0.0f};
-      if constexpr (Config::kHasColumnBias) {
-        added = *reinterpret_cast<const float2*>(&bias[n * 8 + lane_index() % 4 * 2]);
-        added.x *= to_log2_, added.y *= to_log2_;
-      }
+    for (int n = 0; n < 2 * Shape::kRuns; ++n) {
+      // By their bits, which says it of NaN as well.
+      is_too_large |= __float_as_int(weights_[n]) > __float_as_int(Log2Sum::kMostExponential);
+    }
+    if (__any_sync(kAllLanes, is_too_large)) return false;
+    rows_[0].sum += sums.x;
+    rows_[1].sum += sums.y;
+    return true;
+  }
+
+  __device__ __forceinline__ void take_any(Logits& logits, const Message& message) {
+    if (message.is_partial != 0) hide(logits, message);
+    bool is_plain = true;
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        logits[n][i] = fmaf(static_cast<float>(sums[n][i]), unit, i % 2 == 0 ? added.x : added.y);
+    for (int r = 0; r < 2; ++r) {
+      float largest = logits[0][2 * r];
+#pragma unroll
+      for (int n = 0; n < kBlocks; ++n)
+        largest = fmaxf(largest, fmaxf(logits[n][2 * r], logits[n][2 * r + 1]));
+      largest = fmaxf(largest, __shfl_xor_sync(kAllLanes, largest, 1));
+      largest = fmaxf(largest, __shfl_xor_sync(kAllLanes, largest, 2));
+      rows_[r].raise(largest);
+      is_plain &= rows_[r].has_shift && rows_[r].shift == 0.0f;
+    }
+    const float2 sums = weigh<true>(logits);
+    rows_[0].sum += sums.x;
+    rows_[1].sum += sums.y;
+    is_plain_ = __all_sync(kAllLanes, is_plain);
+  }
+
+  /// Exponentials to weights of runs. Returns the sums by row. The largest is found by bits: they
+  /// are not negative, and the compiler then compares three at a time.
+  template <bool kIsShifted>
+  __device__ __forceinline__ float2 weigh(const Logits& logits) {
+    float sum[2];
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const float shift = kIsShifted ? rows_[r].shift : 0.0f;
+      float even = 0.0f, odd = 0.0f;
+#pragma unroll
+      for (int n = 0; n < kBlocks; ++n) {
+        float& weight = weights_[n / kBlocksOfRun * 2 + r];
+        const bool is_first = n % kBlocksOfRun == 0;
+        float x = logits[n][2 * r], y = logits[n][2 * r + 1];
+        if constexpr (kIsShifted) x -= shift, y -= shift;
+        x = exp2_approx(x), y = exp2_approx(y);
+        if constexpr (Config::kSums) {
+          even = is_first ? x : even + x;
+          odd = is_first ? y : odd + y;
+          if (n % kBlocksOfRun == kBlocksOfRun - 1) weight = even + odd;
+        } else {
+          even += x;
+          odd += y;
+          const int most = larger(__float_as_int(x), __float_as_int(y));
+          weight = __int_as_float(is_first ? most : larger(__float_as_int(weight), most));
+        }
       }
+      sum[r] = even + odd;
+      if constexpr (Config::kSums) {
+        sum[r] = weights_[r];
+#pragma unroll
+        for (int run = 1; run < Shape::kRuns; ++run) sum[r] += weights_[2 * run + r];
+      }
+    }
+    return {sum[0], sum[1]};
+  }
+
+  /// Two lanes have weights of the same runs and rows. Each gives half of them away, and merges the
+  /// other half with what it is given.
+  template <int kCount, int kLanes>
+  __device__ __forceinline__ static void exchange(const Weights& all, Weights& half) {
+    const bool takes_second = (lane_index() & kLanes) != 0;
+#pragma unroll
+    for (int n = 0; n < kCount / 2; ++n) {
+      const float first = all[n], second = all[n + kCount / 2];
+      const float given = __shfl_xor_sync(kAllLanes, takes_second ? first : second, kLanes);
+      const float own = takes_second ? second : first;
+      half[n] = Config::kSums ? own + given
+                              : __int_as_float(larger(__float_as_int(own), __float_as_int(given)));
     }
   }
 
-  /// Are there keys that some row may not see?
-  __device__ __forceinline__ bool is_partial(int first) const {
-    const int last = first + Shape::kStepKeys - 1;
-    if (last >= args_.attend.n_k) return true;
-    if constexpr (!Config::kHasMask) return false;
-    return !Hooks::tile_full(args_, row_.q0, row_.q1, first, last, row_.h, row_.b);
+  /// scale * (integer * q_scale * k_scale + column_bias).
+  __device__ __forceinline__ void scale(Logits& logits, const Sums& sums, const Control& control,
+                                        u32 slot) const {
+#pragma unroll
+    for (int n = 0; n < kBlocks; ++n) {
+      const int part = n / Shape::kBlocks, of_part = n % Shape::kBlocks * 8;
+      const float unit =
+          unit_ * control.scale[slot][lane_index() % 4][part][of_part / Shape::kUnitKeys];
+      float2 added = {0.0f, 0.0f};
+      if constexpr (Config::kHasColumnBias)
+        added = *reinterpret_cast<const float2*>(
+            &control.bias[slot][part][of_part + lane_index() % 4 * 2]);
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        logits[n][i] = fmaf(static_cast<float>(sums[part][n % Shape::kBlocks][i]), unit,
+                            i % 2 == 0 ? added.x : added.y);
+    }
   }
 
-  __device__ __forceinline__ void hide(float (&logits)[Shape::kBlocks][4], int first) const {
+  __device__ __forceinline__ void hide(Logits& logits, const Message& message) const {
     const auto divisors = prepare_mask<Hooks>(args_, row_.h, row_.b);
 #pragma unroll
-    for (int n = 0; n < Shape::kBlocks; ++n) {
+    for (int n = 0; n < kBlocks; ++n) {
+      const int first = message.key[n / kBlocksOfRun] + n % kBlocksOfRun * 8;
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        const int k = first + n * 8 + lane_index() % 4 * 2 + i % 2;
+        const int k = first + lane_index() % 4 * 2 + i % 2;
         bool visible = k < args_.attend.n_k;
         if constexpr (Config::kHasMask)
           visible = visible && sees<Hooks>(args_, divisors, q(i / 2), k, row_.h, row_.b);
@@ -173,11 +246,11 @@ class TokenSoftmaxRows {
 
   const Args& args_;
   const KeepRow& row_;
-  const int first_;       ///< row 0 of the lane in its query tile
-  const float* k_scale_;  ///< of the head, those of the lane
-  float to_log2_;         ///< a product of q and k
-  float unit_;            ///< an integer product, but for the scale of the keys
+  const int first_;  ///< row 0 of the lane in its query tile
+  float unit_;       ///< an integer product in log2, but for the scale of the keys
   Log2Sum rows_[2];
+  Weights weights_;        ///< of the step that was taken
+  bool is_plain_ = false;  ///< Has every row of the warp met a key, and none a shift?
 };
 
 }  // namespace lacuna

@@ -2,27 +2,36 @@
 // work, and what lies in its shared memory: read this first.
 //
 //   warpgroup w  queries 64 w .. 64 w + 63 of a query tile, against all keys of each step
+//   the warp behind them  the producer: queries of a row, and keys of each step with their numbers
+//                (three more give their registers up and end: registers are dealt to warpgroups)
 //
-//   queries      of the query tile, written before its first step
-//   slot n % 3   64 keys of step n, and what is added to their products (`bias`)
+//   queries      of the query tile
+//     queries_free  an arrival of each warp that computes, after its last product of a row
+//   slot n       128 keys of a step, and what belongs to them: message, scale, bias
+//     full[n]       1 arrival: the producer, when what it wrote and copied is there
+//     empty[n]      an arrival of each warp that computes, after its last read
 //
-// The steps of a row are 64 keys each, of the tiles that the row sees, in ascending order. All
-// threads of the block take part in each step n:
+// Rows, a query tile each, come in the order of a counter that all blocks share; the producer says
+// in a step's message whose it is. A step has two parts of 64 keys, and those are runs of one to
+// four tiles that the row sees (of a larger tile, two runs), in ascending order. Runs may be
+// missing in the last step of a row, which then has the keys of the first once more, for no row to
+// see. A row that sees nothing has one step without keys. The first step of a row brings its
+// queries too.
 //
-//   own copies of step n have landed, barrier: all have
-//   the product of step n is issued, then copies of step n + 2
-//   the product has ended, its sums are reduced
-//
-// The barrier also orders reuse: slot (n + 2) % 3 was last read in step n - 1, which every warp has
-// ended then. What a warpgroup waits for is hidden by other warpgroups, and by other blocks
-// of the multiprocessor.
+// A warpgroup reduces a product before it issues the next; until then the tensor cores compute
+// those of the other warpgroups. It waits for the other one of its block only at the end of a row:
+// both publish their sums (`log2_sum`), pass their barrier, and decide. Sums, and the weights in
+// global memory, have two places that rows take in turns: a warpgroup that is a row ahead writes
+// the other one, and it can be no further ahead, because of that barrier.
 #pragma once
 
+#include "arch/copy/mbarrier.cuh"
+#include "arch/copy/tma.cuh"
 #include "arch/warpgroup.cuh"
 #include "base/kinds.cuh"
 #include "quantise/groups.cuh"
-#include "select/keep/block_reduce.cuh"
-#include "select/keep/keep_row.cuh"
+#include "select/four_consumers.cuh"
+#include "select/keep/decide_row.cuh"
 #include "shared/estimate_block.cuh"
 #include "tile/byte_panel.cuh"
 #include "tile/smem_tile.cuh"
@@ -32,40 +41,82 @@ namespace lacuna {
 template <class Config>
 struct TokenSoftmaxShape {
   static constexpr int kWarpgroups = Config::kTileQ / kWarpgroupRows;
-  static constexpr int kThreads = Config::kThreads, kWarps = 4 * kWarpgroups;
-  static constexpr int kStages = kSoftmaxStages, kStepKeys = kSoftmaxStepKeys;
-  static constexpr int kBlocks = kStepKeys / 8;  ///< accumulators of 8 keys
-  static constexpr int kStepsOfTile = Config::kTileK / kStepKeys;
+  static constexpr int kWarps = 4 * kWarpgroups;  ///< that compute
+  static constexpr int kConsumers = 32 * kWarps;
+  static constexpr int kFullArrivals = 1, kEmptyArrivals = kWarps;
+  /// Of 80 at the start: two blocks of three warpgroups share a multiprocessor, or three of two. No
+  /// more can be dealt out than a block had.
+  static constexpr int kConsumerRegisters = kWarpgroups == 2 ? 96 : 112;
+  static constexpr int kProducerRegisters = 48;
+  static_assert(kWarpgroups * kConsumerRegisters + kProducerRegisters <= 80 * (kWarpgroups + 1));
+  static constexpr int kStages = softmax_stages(Config::kTileQ), kStepKeys = kSoftmaxStepKeys;
+  static constexpr int kPartKeys = kSoftmaxPartKeys, kParts = kStepKeys / kPartKeys;
+  static constexpr int kBlocks = kPartKeys / 8;  ///< accumulators of 8 keys, in a part
+  static constexpr int kRunKeys = smaller(Config::kTileK, kPartKeys);
+  static constexpr int kRunsOfTile = Config::kTileK / kRunKeys;
+  static constexpr int kRunsOfPart = kPartKeys / kRunKeys, kRuns = kParts * kRunsOfPart;
   /// Keys of which a lane holds those of one scale.
-  static constexpr int kUnitKeys = 32, kUnits = kStepKeys / kUnitKeys;
+  static constexpr int kUnitKeys = smaller(kRunKeys, 32), kUnits = kPartKeys / kUnitKeys;
+  /// Places for rows in turns; a warpgroup alone is never ahead of another.
+  static constexpr int kPlaces = kWarpgroups > 1 ? 2 : 1;
+  static constexpr bool kOrders = Config::kOrdersTiles || Config::kKeepsFirst;
 
   using KeyPanel = BytePanel<kStepKeys, Config::kHeadDim>;
-  using KeyTile = ByteTile<kStepKeys, Config::kHeadDim>;
+  using RunTile = ByteTile<kRunKeys, Config::kHeadDim>;
+  static constexpr int kKeyBytes = KeyPanel::kBytes;  ///< of a slot
   using QueryPanel = BytePanel<Config::kTileQ, Config::kHeadDim>;
   using QueryTile = ByteTile<Config::kTileQ, Config::kHeadDim>;
-  using KeyGroups = QuantGroups<Config::kGroup, false, Config::kTileK>;
+  using KeyGroups = QuantGroups<Config::kGroup, false, larger(Config::kTileK, 32)>;
   using QueryGroups = QuantGroups<Config::kGroup, true, Config::kTileQ>;
 
-  /// Behind the queries and the slots of keys.
-  struct alignas(16) Control {
-    alignas(16) float bias[kStages][kStepKeys];
-    /// log2 of each row's sum of exp(logit); inf for a row that takes no part.
-    alignas(16) float log2_sum[Config::kTileQ];
-    ReduceScratch reduce;
+  /// What comes in a slot.
+  struct alignas(8) Message {
+    int row;         ///< its number; less than 0: there are no more
+    int tiles;       ///< of the row's last step: how many tiles the row sees; 0 of others
+    int is_partial;  ///< Are there keys that some row of the tile may not see?
+    int key[kRuns];  ///< the first of each run; the first one less than 0: the row sees nothing
   };
-  static constexpr int kKeyOffset = QueryPanel::kBytes;
-  static constexpr int kControlOffset = kKeyOffset + kStages * KeyPanel::kBytes;
 
-  static_assert(kThreads == 32 * kWarps);
+  /// Behind the slots of keys and the queries.
+  struct alignas(16) Control {
+    unsigned long long full[kStages], empty[kStages], queries_free;
+    Message messages[kStages];
+    /// Of the keys that one lane of a quad has.
+    alignas(16) float scale[kStages][4][kParts][kUnits];
+    alignas(16) float bias[kStages][kParts][kPartKeys];  ///< in log2
+    /// log2 of each row's sum of exp(logit); inf for a row that takes no part.
+    alignas(16) float log2_sum[kPlaces][Config::kTileQ];
+    SelectScratch select;
+    OrderScratch<kOrders ? kWarps : 1> order;
+  };
+  static constexpr int kQueryOffset = kStages * kKeyBytes;
+  static constexpr int kControlOffset = kQueryOffset + QueryPanel::kBytes;
+
+  static_assert(Config::kThreads == kConsumers + 128);
   static_assert(kControlOffset == token_softmax_tile_bytes(Config::kTileQ, Config::kHeadDim));
   static_assert(kControlOffset + static_cast<int>(sizeof(Control)) <= Config::kSmemBytes);
-  static_assert(Config::kTileQ % kWarpgroupRows == 0 && Config::kTileK % kStepKeys == 0);
+  static_assert(Config::kTileQ % kWarpgroupRows == 0 && Config::kTileK % kRunKeys == 0);
+  static_assert(kPartKeys % kRunKeys == 0 && kRunKeys >= 16);
   static_assert((Config::kBits == 8 || Config::kBits == 4) && Config::kCell == 1 &&
                 Config::kLastRows == 0);
-  static_assert(Config::kNormalise == Normalise::kSoftmax && !Config::kSums &&
-                !Config::kUsesScore && !Config::kOrdersTiles && !Config::kKeepsFirst &&
+  static_assert(Config::kNormalise == Normalise::kSoftmax && !Config::kUsesScore &&
                 !Config::kHasExclude);
+  static_assert(Config::kDecidingThreads == kConsumers);
 };
+
+template <class Config>
+using TokenSoftmaxSmem = FourConsumersSmem<TokenSoftmaxShape<Config>>;
+
+/// Rows are numbered from the last query tile on, because under a causal mask those are the
+/// longest; all heads of a query tile follow one another.
+template <class Config, class Args>
+__device__ __forceinline__ KeepRow softmax_row(const Args& args, int number) {
+  const int heads = args.attend.n_b * args.attend.n_h;
+  const int from_end = number / heads, head = number - from_end * heads;
+  const int b = head / args.attend.n_h;
+  return keep_row_of<Config>(args, b, head - b * args.attend.n_h,
+                             args.predict.keep_q_tiles - 1 - from_end);
+}
 
 /// The tiles of a row that take part, by a whole warp: 32 at once, a bit each.
 template <class Config, class Hooks, class Args>
@@ -74,37 +125,5 @@ __device__ __forceinline__ u32 seen_tiles(const Args& args, const KeepRow& row, 
   return __ballot_sync(kAllLanes,
                        j < args.predict.keep_k_tiles && sees_tile<Config, Hooks>(args, row, j));
 }
-
-/// The steps of a row, one after the other; the same in all warps.
-template <class Config, class Hooks, class Args>
-class TokenSoftmaxWalk {
-  using Shape = TokenSoftmaxShape<Config>;
-
- public:
-  __device__ __forceinline__ TokenSoftmaxWalk(const Args& args, const KeepRow& row)
-      : args_(args), row_(row) {}
-
-  /// The first key of the next step; less than 0 if there is none.
-  __device__ __forceinline__ int next() {
-    if (Shape::kStepsOfTile > 1 && of_tile_ > 0) {
-      if (++of_tile_ == Shape::kStepsOfTile) of_tile_ = 0;
-      return last_ += Shape::kStepKeys;
-    }
-    while (left_ == 0) {
-      if (++word_ >= args_.predict.keep_words) return -1;
-      left_ = seen_tiles<Config, Hooks>(args_, row_, word_);
-    }
-    last_ = (word_ * 32 + __ffs(static_cast<int>(left_)) - 1) * Config::kTileK;
-    left_ &= left_ - 1;
-    if (Shape::kStepsOfTile > 1) of_tile_ = 1;
-    return last_;
-  }
-
- private:
-  const Args& args_;
-  const KeepRow& row_;
-  int word_ = -1, last_ = 0, of_tile_ = 0;
-  u32 left_ = 0;
-};
 
 }  // namespace lacuna

@@ -248,6 +248,7 @@ const std::vector<std::string>& predicted_names() {
                                                  "uneven-cells",
                                                  "cascade",
                                                  "integer-softmax",
+                                                 "integer-sums",
                                                  "joined-steps",
                                                  "twilight",
                                                  "deepseek-indexer",

@@ -120,6 +120,28 @@ void make_integer_softmax(Variant& v, Random& random) {
   p.keep = [=](const TileFacts& t) { return t.p > tau[token_head(t)]; };
 }
 
+/// Integers summed in tiles of half a part of a step, of which each row takes the first.
+constexpr const char* kIntegerSums = R"json({
+  "version": 1, "name": "integer-sums",
+  "attention": {"mask": "k <= q + n_k - n_q"},
+  "params": {"blocks": {"type": "i32", "shape": "[heads]"}},
+  "predictor": {
+    "tile": {"q": 128, "k": 32},
+    "smooth": ["q", "k"],
+    "estimate": {"q": "tokens", "k": "tokens", "bits": 4, "group": "thread", "reduce": "sum"},
+    "keep": "rank < blocks"
+  }
+})json";
+
+void make_integer_sums(Variant& v, Random& random) {
+  make_causal(v);
+  const auto blocks = head_count(v, "blocks", random, 0, 3);
+  oracle::Predictor& p = compared(v, 128, 32, Compared::kTokens, Compared::kTokens);
+  p.smooth_q = p.smooth_k = true;
+  p.estimate->bits = 4, p.estimate->reduction = oracle::Reduction::kSum;
+  p.keep = [=](const TileFacts& t) { return t.rank < blocks[token_head(t)]; };
+}
+
 /// Two estimates whose tiles are joined, the second of them by rank.
 constexpr const char* kJoinedSteps = R"json({
   "version": 1, "name": "joined-steps",
@@ -339,6 +361,7 @@ void make_vertical_slash(Variant& v, Random& random) {
 
 std::string token_spec(const std::string& name) {
   if (name == "integer-softmax") return kIntegerSoftmax;
+  if (name == "integer-sums") return kIntegerSums;
   if (name == "joined-steps") return kJoinedSteps;
   if (name == "sampled-rows") return kSampledRows;
   if (name == "bands") return kBands;
@@ -352,6 +375,7 @@ bool make_token_variant(const std::string& name, Variant& v, KernelTile, Random&
   if (name == "relmax") return make_relmax(v, random), true;
   if (name == "cascade") return make_cascade(v, random), true;
   if (name == "integer-softmax") return make_integer_softmax(v, random), true;
+  if (name == "integer-sums") return make_integer_sums(v, random), true;
   if (name == "joined-steps") return make_joined_steps(v, random), true;
   if (name == "bands") return make_bands(v, random), true;
   if (name == "columns-of-pairs") return make_columns_of_pairs(v, random), true;
