@@ -83,7 +83,7 @@ std::vector<Case> other_head_dims() {
 /// Rows of O that warps share, V a part of K among them: prompts and single queries.
 std::vector<Case> wide_heads() {
   std::vector<Case> cases;
-  for (const char* variant : {"v-of-k", "window", "softcap", "row-sink"}) {
+  for (const char* variant : {"v-of-k", "latent-index", "window", "softcap", "row-sink"}) {
     for (const auto& [n_q, n_k] : {std::pair(161, 275), std::pair(1, 700), std::pair(70, 70)}) {
       const std::string name = variant;
       if (!test::by_tier(true, name == "v-of-k" || n_q == 1)) continue;

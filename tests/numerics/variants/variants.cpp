@@ -253,6 +253,7 @@ const std::vector<std::string>& predicted_names() {
                                                  "deepseek-indexer",
                                                  "index-tiles",
                                                  "index-rows",
+                                                 "latent-index",
                                                  "xattention",
                                                  "sale",
                                                  "fg-attn-cached",

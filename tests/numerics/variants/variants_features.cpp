@@ -234,7 +234,8 @@ constexpr const char* kLongTiles = R"({"version": 1, "name": "long-tiles",
 constexpr const char* kVOfK = R"({"version": 1, "name": "v-of-k",
   "attention": {"mask": "k <= q + n_k - n_q", "v": "k"}})";
 
-/// V is the first elements of the keys, and the caller passes none.
+}  // namespace
+
 void make_v_of_k(Variant& v) {
   make_causal(v);
   v.v_of_k = true;
@@ -242,8 +243,6 @@ void make_v_of_k(Variant& v) {
   const auto d = static_cast<std::size_t>(p.d), d_v = static_cast<std::size_t>(p.value_dim());
   for (std::size_t x = 0; x < p.v.size(); ++x) p.v[x] = p.k[x / d_v * d + x % d_v];
 }
-
-}  // namespace
 
 std::string feature_spec(const std::string& name) {
   if (name == "columns-previous") return kColumnsPrevious;
