@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -204,6 +205,8 @@ inline constexpr int kMostMeanTokens = 1024;     ///< of BranchSpec::means and q
 /// there: the numbers of key tokens and of query tokens.
 inline constexpr std::string_view kTokensParam = "n_tokens";
 inline constexpr std::string_view kQueriesParam = "n_queries";
+/// What formulas of a spec with permute read the order as.
+inline constexpr std::array<std::string_view, 2> kOrderParamNames = {"query_order", "key_order"};
 
 /// What one of several attends of a spec has besides the fields of a spec of its own. Outputs of
 /// the branches are added, each times its weight; without weights they are merged by their

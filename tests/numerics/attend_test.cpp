@@ -104,6 +104,15 @@ std::vector<Case> wide_heads() {
   return cases;
 }
 
+/// Formulas of tokens that are computed in another order: one tile, several, and a part of one.
+std::vector<Case> ordered_tokens() {
+  std::vector<Case> cases;
+  for (const int n : {40, 200, 333})
+    cases.push_back({"ordered-tokens", dtypes()[cases.size() % 2], 64, 2, 4, 2, n, n, Fill::kUneven,
+                     cases.size() % 2 == 1});
+  return cases;
+}
+
 /// Every variant at the lengths where tiles begin, end and are missing. In the short tier with
 /// kernels that are there: kinds() has a variant's other head dims.
 std::vector<Case> shapes() {
@@ -173,6 +182,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, Attend, testing::ValuesIn(kinds()), name_of_case
 INSTANTIATE_TEST_SUITE_P(CpuHeadDims, Attend, testing::ValuesIn(head_dims_of_cpu()), name_of_case);
 INSTANTIATE_TEST_SUITE_P(OtherHeadDims, Attend, testing::ValuesIn(other_head_dims()), name_of_case);
 INSTANTIATE_TEST_SUITE_P(WideHeads, Attend, testing::ValuesIn(wide_heads()), name_of_case);
+INSTANTIATE_TEST_SUITE_P(OrderedTokens, Attend, testing::ValuesIn(ordered_tokens()), name_of_case);
 INSTANTIATE_TEST_SUITE_P(Shapes, Attend, testing::ValuesIn(shapes()), name_of_case);
 INSTANTIATE_TEST_SUITE_P(Values, Attend, testing::ValuesIn(value_cases(variant_names())),
                          name_of_case);
