@@ -145,6 +145,7 @@ set(short_tier
   one_warp_d64_bf16_sm_100a split_wide_heads_d576_f16_sm_100a wide_v_of_k_d576_bf16_sm_100a
   latent_index_d576_bf16_sm_100a ordered_tokens_d64_bf16_sm_100a ordered_tokens_d64_bf16_sm_90a
   merged_branches_d64_bf16_sm_100a_near merged_branches_d64_bf16_sm_100a_far
+  sunk_branches_d64_bf16_sm_100a_tokens sunk_branches_d64_bf16_sm_100a_queries
   weighted_branches_d128_f16_sm_90a_tokens weighted_branches_d128_f16_sm_90a_short
   weighted_branches_d128_f16_sm_90a_long
   differential_d128_bf16_sm_100a_signal differential_d128_bf16_sm_100a_noise
@@ -274,6 +275,10 @@ foreach(arch sm_100a sm_90a)
   endforeach()
   foreach(branch tokens short long)
     device_kernel(tests/device/specs/weighted-branches.json 128 f16 ${arch} uniform same ${branch})
+  endforeach()
+  # A sink in each softmax.
+  foreach(branch tokens queries)
+    device_kernel(tests/device/specs/sunk-branches.json 64 bf16 ${arch} uniform same ${branch})
   endforeach()
   # Means of queries.
   foreach(branch queries tokens both)

@@ -334,6 +334,9 @@ class FieldChecker {
       for (const std::string_view grid : field.grids)
         if (node.string == grid)
           diagnostics_.items.back().helps.push_back("write { \"" + node.string + "\": [T, H, W] }");
+      if (!node.usable && diagnostics_.items.back().helps.empty())
+        diagnostics_.items.back().helps.emplace_back(
+            "an order of your own is \"external\": it comes with the launch");
       return;
     }
     if (!typed(node, field, label, node.is(Kind::kObject))) return;
