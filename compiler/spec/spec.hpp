@@ -186,6 +186,9 @@ struct QuantiseSpec {
 struct PermuteSpec {
   TokenOrder order = TokenOrder::kNone;
   int t = 0, h = 0, w = 0;  ///< of the generated orders: tokens lie [t][h][w] in memory
+  /// Tokens of a cube, cut off at the borders: cubes follow each other in the order, and so do the
+  /// tokens of each.
+  int cube_t = 1, cube_h = 1, cube_w = 1;
   bool operator==(const PermuteSpec&) const = default;
 };
 

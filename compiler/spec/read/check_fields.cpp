@@ -345,9 +345,13 @@ class FieldChecker {
       const std::string child_label = label + "." + child.key;
       if (child.key == kCommentKey) {
         if (!child.is(Kind::kString)) errors_.wrong_type(child, child_label, "a string");
+      } else if (child.key == kCubesKey) {
+        sides(child, field, child_label);
       } else if (std::find(field.grids.begin(), field.grids.end(), child.key) ==
                  field.grids.end()) {
-        errors_.unknown_key(child, {field.grids.begin(), field.grids.end()}, label);
+        std::vector<std::string> keys(field.grids.begin(), field.grids.end());
+        keys.emplace_back(kCubesKey);
+        errors_.unknown_key(child, keys, label);
         ++grids;
       } else {
         sides(child, field, child_label);
