@@ -106,6 +106,11 @@ constexpr auto kConstructions = std::to_array<Row>({
     {"rsqrt", "write `1 / sqrt(x)`"},
     {"rand", "random numbers are `hash(seed, x)`, 32 bits: `hash(seed, i * n_j + j) % 10 == 0`"},
     {"random", "random numbers are `hash(seed, x)`, 32 bits: `hash(seed, i * n_j + j) % 10 == 0`"},
+    {"cumsum",
+     "a formula sees one pair; a running sum is a table that the caller makes: `total[q] - "
+     "total[k]`"},
+    {"sum", "a formula sees one pair; what adds up others is a table that the caller makes"},
+    {"mean", "a formula sees one pair; what adds up others is a table that the caller makes"},
     {"dot",
      "`s` is the product of q and k; one of q with other vectors is a table that the caller makes, "
      "`[batch, heads, n_q, 17]` for 17 of them: `s + qr[q, clamp(k - q, -8, 8) + 8]`"},

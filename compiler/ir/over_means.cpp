@@ -93,6 +93,7 @@ void take_means(MeansOf means, Program& program) {
   Attend& attend = attend_of(program);
   attend.mask = replaced(attend.mask, means, program.params, true);
   attend.score = replaced(attend.score, means, program.params, true);
+  attend.sink = replaced(attend.sink, means, program.params, true);
   for (Node& node : program.nodes)
     if (auto* merge = std::get_if<MergeBranch>(&node.op))
       merge->weight = replaced(merge->weight, means, program.params, false);

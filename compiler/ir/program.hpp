@@ -79,7 +79,7 @@ bool operator==(const Gate& a, const Gate& b);
 /// Does a decision depend on it? On the gap: on the running maximum, and so on the tiles before.
 bool reads(const Gate& gate, Variable variable);
 
-/// Tokens in another order: result[n] = x[order[n]] along the tokens.
+/// Tokens in another order: result[n] = x[order[n]] along the tokens; q and k of formulas are n.
 struct Permute {
   int x = -1, order = -1;
 };

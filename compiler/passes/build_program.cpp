@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "compiler/expr/text/parse.hpp"
+#include "compiler/ir/callers_positions.hpp"
 #include "compiler/ir/names.hpp"
 #include "compiler/ir/over_means.hpp"
 #include "compiler/ir/shift_positions.hpp"
@@ -46,6 +47,7 @@ class ProgramBuilder {
     add_integers();
     if (kept_ >= 0) add_kept(*spec_.predictor);
     add_attend();
+    take_callers_positions(program_);
     return without_unread(std::move(program_));
   }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -185,6 +186,9 @@ struct QuantiseSpec {
 struct PermuteSpec {
   TokenOrder order = TokenOrder::kNone;
   int t = 0, h = 0, w = 0;  ///< of the generated orders: tokens lie [t][h][w] in memory
+  /// Tokens of a cube, cut off at the borders: cubes follow each other in the order, and so do the
+  /// tokens of each.
+  int cube_t = 1, cube_h = 1, cube_w = 1;
   bool operator==(const PermuteSpec&) const = default;
 };
 
@@ -204,6 +208,8 @@ inline constexpr int kMostMeanTokens = 1024;     ///< of BranchSpec::means and q
 /// there: the numbers of key tokens and of query tokens.
 inline constexpr std::string_view kTokensParam = "n_tokens";
 inline constexpr std::string_view kQueriesParam = "n_queries";
+/// What formulas of a spec with permute read the order as.
+inline constexpr std::array<std::string_view, 2> kOrderParamNames = {"query_order", "key_order"};
 
 /// What one of several attends of a spec has besides the fields of a spec of its own. Outputs of
 /// the branches are added, each times its weight; without weights they are merged by their

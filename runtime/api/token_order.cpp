@@ -37,37 +37,55 @@ std::uint64_t hilbert_index(Point point, int bits) {
   return gray;
 }
 
-void fill_hilbert(const PermuteSpec& permute, std::span<std::int32_t> order) {
-  const int longest = std::max({permute.t, permute.h, permute.w, 1});
+/// Sides of a field of tokens or cubes.
+struct Field {
+  int t, h, w;
+};
+
+/// The order of a field's points, each as its number in memory, [t][h][w].
+std::vector<std::int32_t> hilbert_order(const Field& field) {
+  const int longest = std::max({field.t, field.h, field.w, 1});
   const int bits = std::bit_width(static_cast<unsigned>(longest - 1));
   std::vector<std::uint64_t> index;
-  index.reserve(order.size());
-  for (std::uint32_t t = 0; t < static_cast<std::uint32_t>(permute.t); ++t) {
-    for (std::uint32_t h = 0; h < static_cast<std::uint32_t>(permute.h); ++h) {
-      for (std::uint32_t w = 0; w < static_cast<std::uint32_t>(permute.w); ++w) {
+  for (std::uint32_t t = 0; t < static_cast<std::uint32_t>(field.t); ++t)
+    for (std::uint32_t h = 0; h < static_cast<std::uint32_t>(field.h); ++h)
+      for (std::uint32_t w = 0; w < static_cast<std::uint32_t>(field.w); ++w)
         index.push_back(hilbert_index({t, h, w}, bits));
-      }
-    }
-  }
+  std::vector<std::int32_t> order(index.size());
   std::iota(order.begin(), order.end(), 0);
   std::ranges::sort(order, {}, [&](std::int32_t n) { return index[static_cast<std::size_t>(n)]; });
+  return order;
 }
 
-/// A dimension of the field: its extent, and how far apart its tokens lie in memory.
+/// A dimension of the field: its extent, and how far apart its points lie in memory.
 struct Axis {
   int extent, stride;
 };
 
-void fill_nested(Axis outer, Axis middle, Axis inner, std::span<std::int32_t> order) {
-  auto next = order.begin();
-  for (int a = 0; a < outer.extent; ++a) {
-    for (int b = 0; b < middle.extent; ++b) {
-      for (int c = 0; c < inner.extent; ++c) {
-        *next++ = a * outer.stride + b * middle.stride + c * inner.stride;
-      }
-    }
+std::vector<std::int32_t> nested_order(Axis outer, Axis middle, Axis inner) {
+  std::vector<std::int32_t> order;
+  for (int a = 0; a < outer.extent; ++a)
+    for (int b = 0; b < middle.extent; ++b)
+      for (int c = 0; c < inner.extent; ++c)
+        order.push_back(a * outer.stride + b * middle.stride + c * inner.stride);
+  return order;
+}
+
+std::vector<std::int32_t> order_of(TokenOrder kind, const Field& field) {
+  const Axis t{field.t, field.h * field.w}, h{field.h, field.w}, w{field.w, 1};
+  switch (kind) {
+    case TokenOrder::kHilbert:
+      return hilbert_order(field);
+    case TokenOrder::kColumnMajor:
+      return nested_order(t, w, h);
+    case TokenOrder::kTimeMajor:
+      return nested_order(h, w, t);
+    default:
+      return nested_order(t, h, w);
   }
 }
+
+int cubes_of(int tokens, int cube) { return (tokens + cube - 1) / cube; }
 
 }  // namespace
 
@@ -81,16 +99,20 @@ std::size_t token_count(const PermuteSpec& permute) {
 }
 
 void fill_token_order(const PermuteSpec& permute, std::span<std::int32_t> order) {
-  const Axis t{permute.t, permute.h * permute.w}, h{permute.h, permute.w}, w{permute.w, 1};
-  switch (permute.order) {
-    case TokenOrder::kHilbert:
-      return fill_hilbert(permute, order);
-    case TokenOrder::kColumnMajor:
-      return fill_nested(t, w, h, order);
-    case TokenOrder::kTimeMajor:
-      return fill_nested(h, w, t, order);
-    default:
-      return fill_nested(t, h, w, order);
+  const Field cubes{cubes_of(permute.t, permute.cube_t), cubes_of(permute.h, permute.cube_h),
+                    cubes_of(permute.w, permute.cube_w)};
+  auto next = order.begin();
+  for (const std::int32_t cube : order_of(permute.order, cubes)) {
+    const int t = cube / (cubes.h * cubes.w) * permute.cube_t;
+    const int h = cube / cubes.w % cubes.h * permute.cube_h;
+    const int w = cube % cubes.w * permute.cube_w;
+    const Field inside{std::min(permute.cube_t, permute.t - t),
+                       std::min(permute.cube_h, permute.h - h),
+                       std::min(permute.cube_w, permute.w - w)};
+    for (const std::int32_t n : order_of(permute.order, inside)) {
+      const int at_t = t + n / (inside.h * inside.w), at_h = h + n / inside.w % inside.h;
+      *next++ = (at_t * permute.h + at_h) * permute.w + w + n % inside.w;
+    }
   }
 }
 

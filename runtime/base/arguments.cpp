@@ -1,5 +1,7 @@
 #include "runtime/base/arguments.hpp"
 
+#include "compiler/ir/callers_positions.hpp"
+
 namespace lacuna {
 
 LaunchContract make_contract(const Plan& plan, DLDevice device) {
@@ -26,6 +28,8 @@ LaunchContract make_contract(const Plan& plan, DLDevice device) {
   contract.has_lse = attend.lse;
   contract.v_of_k = attend.v_of_k;
   contract.params = plan.program.params;
+  contract.order_params = order_params(plan.program);
+  contract.params.resize(contract.params.size() - contract.order_params);
   return contract;
 }
 

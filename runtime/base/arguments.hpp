@@ -31,6 +31,7 @@ struct LaunchContract {
   bool takes_lists = false;
   bool takes_previous_lse = false;
   bool takes_order = false;      ///< and n_q = n_k
+  std::size_t order_params = 0;  ///< that formulas read it as, behind `params`
   bool keeps_selection = false;  ///< has a predictor, whose decision a selection can hold
   bool has_lse = true;
   bool has_branches = false;   ///< several attends: there are no reports

@@ -191,6 +191,18 @@ void bind_params(const lacuna_launch_args& args, const Extents& extents, Mismatc
   }
 }
 
+/// Formulas read the order of tokens as parameters.
+void bind_order_params(const LaunchContract& contract, BoundLaunch& bound) {
+  const BoundTensor& order = bound[TensorRole::kOrder];
+  for (std::size_t n = 0; n < contract.order_params; ++n) {
+    ParamView& view = bound.params[contract.params.size() + n];
+    view = ParamView{};
+    view.data = order.data;
+    view.extent[0] = static_cast<std::int32_t>(order.extent[0]);
+    view.stride[0] = 1;
+  }
+}
+
 /// Scales of k and v of e4m3 are of whole tensors, heads, entries, or both.
 void check_scales(const Extents& extents, Mismatches& mismatches, BoundLaunch& bound) {
   const std::pair<const char*, TensorRole> scales[] = {{"k_scale", TensorRole::kKScale},
@@ -331,6 +343,7 @@ bool bind_launch(const LaunchContract& contract, const lacuna_launch_args& args,
   check_scales(extents, mismatches, bound);
   bind_v_of_k(mismatches, bound);
   bind_params(args, extents, mismatches, bound);
+  bind_order_params(contract, bound);
   bind_scale(args.softmax_scale, mismatches, bound);
   check_monotone(mismatches, bound);
   if (mismatches.any()) return false;

@@ -144,7 +144,9 @@ set(short_tier
   dense_d80_bf16_sm_90a dense_d192_bf16_sm_90a bsfa_d112_f16_sm_100a split_mla_d192_f16_sm_100a
   external_mask_d80_f16_sm_90a mla_d192_bf16_sm_90a wide_heads_d576_bf16_sm_100a wide_tile_gate_d512_bf16_sm_100a
   one_warp_d64_bf16_sm_100a split_wide_heads_d576_f16_sm_100a wide_v_of_k_d576_bf16_sm_100a
+  latent_index_d576_bf16_sm_100a ordered_tokens_d64_bf16_sm_100a ordered_tokens_d64_bf16_sm_90a
   merged_branches_d64_bf16_sm_100a_near merged_branches_d64_bf16_sm_100a_far
+  sunk_branches_d64_bf16_sm_100a_tokens sunk_branches_d64_bf16_sm_100a_queries
   weighted_branches_d128_f16_sm_90a_tokens weighted_branches_d128_f16_sm_90a_short
   weighted_branches_d128_f16_sm_90a_long
   differential_d128_bf16_sm_100a_signal differential_d128_bf16_sm_100a_noise
@@ -256,6 +258,11 @@ device_kernel(tests/device/specs/one-warp.json 64 bf16)
 device_kernel(tests/device/specs/wide-heads.json 576 bf16)
 device_kernel(tests/device/specs/split-wide-heads.json 576 f16)
 device_kernel(tests/device/specs/wide-v-of-k.json 576 bf16)
+device_kernel(tests/device/specs/latent-index.json 576 bf16)
+
+# Tokens in another order, of which formulas see the caller's.
+device_kernel(tests/device/specs/ordered-tokens.json 64 bf16)
+device_kernel(tests/device/specs/ordered-tokens.json 64 bf16 sm_90a)
 device_kernel(tests/device/specs/wide-tile-gate.json 512 bf16)
 
 # Masks that divide; integers, bits, hashes and tables of many shapes.
@@ -271,6 +278,10 @@ foreach(arch sm_100a sm_90a)
   endforeach()
   foreach(branch tokens short long)
     device_kernel(tests/device/specs/weighted-branches.json 128 f16 ${arch} uniform same ${branch})
+  endforeach()
+  # A sink in each softmax.
+  foreach(branch tokens queries)
+    device_kernel(tests/device/specs/sunk-branches.json 64 bf16 ${arch} uniform same ${branch})
   endforeach()
   # Means of queries.
   foreach(branch queries tokens both)

@@ -83,7 +83,7 @@ std::vector<Case> other_head_dims() {
 /// Rows of O that warps share, V a part of K among them: prompts and single queries.
 std::vector<Case> wide_heads() {
   std::vector<Case> cases;
-  for (const char* variant : {"v-of-k", "window", "softcap", "row-sink"}) {
+  for (const char* variant : {"v-of-k", "latent-index", "window", "softcap", "row-sink"}) {
     for (const auto& [n_q, n_k] : {std::pair(161, 275), std::pair(1, 700), std::pair(70, 70)}) {
       const std::string name = variant;
       if (!test::by_tier(true, name == "v-of-k" || n_q == 1)) continue;
@@ -101,6 +101,15 @@ std::vector<Case> wide_heads() {
       cases.push_back(c);
     }
   }
+  return cases;
+}
+
+/// Formulas of tokens that are computed in another order: one tile, several, and a part of one.
+std::vector<Case> ordered_tokens() {
+  std::vector<Case> cases;
+  for (const int n : {40, 200, 333})
+    cases.push_back({"ordered-tokens", dtypes()[cases.size() % 2], 64, 2, 4, 2, n, n, Fill::kUneven,
+                     cases.size() % 2 == 1});
   return cases;
 }
 
@@ -173,6 +182,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, Attend, testing::ValuesIn(kinds()), name_of_case
 INSTANTIATE_TEST_SUITE_P(CpuHeadDims, Attend, testing::ValuesIn(head_dims_of_cpu()), name_of_case);
 INSTANTIATE_TEST_SUITE_P(OtherHeadDims, Attend, testing::ValuesIn(other_head_dims()), name_of_case);
 INSTANTIATE_TEST_SUITE_P(WideHeads, Attend, testing::ValuesIn(wide_heads()), name_of_case);
+INSTANTIATE_TEST_SUITE_P(OrderedTokens, Attend, testing::ValuesIn(ordered_tokens()), name_of_case);
 INSTANTIATE_TEST_SUITE_P(Shapes, Attend, testing::ValuesIn(shapes()), name_of_case);
 INSTANTIATE_TEST_SUITE_P(Values, Attend, testing::ValuesIn(value_cases(variant_names())),
                          name_of_case);

@@ -73,7 +73,7 @@ TEST_P(Branches, AreJoinedAsTheSpecSays) {
 std::vector<Case> cases() {
   std::vector<Case> all;
   for (const char* name :
-       {"merged-branches", "weighted-branches", "pooled-branches", "nsa", "vsa"}) {
+       {"merged-branches", "weighted-branches", "pooled-branches", "sunk-branches", "nsa", "vsa"}) {
     all.push_back({name, DType::kBF16, 64, 2, 4, 2, 200, 333, Fill::kClustered, true});
     all.push_back({name, DType::kF16, 128, 1, 2, 1, 333, 333, Fill::kNormal, false});
     all.push_back({name, DType::kBF16, 128, 1, 2, 2, 7, 130, Fill::kNormal, false});

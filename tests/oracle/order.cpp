@@ -29,6 +29,15 @@ Problem permuted_problem(const Problem& p, const std::vector<std::int32_t>& orde
   out.q = gather(p.q, p.n_b * p.n_h, p.d, order);
   out.k = gather(p.k, p.n_b * p.n_h_kv, p.d, order);
   out.v = gather(p.v, p.n_b * p.n_h_kv, p.value_dim(), order);
+  // Formulas of tokens mean the caller's.
+  const auto token = [order](int n) { return order[static_cast<std::size_t>(n)]; };
+  if (p.mask)
+    out.mask = [=](int q, int k, int h, int b) { return p.mask(token(q), token(k), h, b); };
+  if (p.score)
+    out.score = [=](double s, int q, int k, int h, int b) {
+      return p.score(s, token(q), token(k), h, b);
+    };
+  if (p.sink) out.sink = [=](int q, int h, int b) { return p.sink(token(q), h, b); };
   return out;
 }
 

@@ -2,7 +2,24 @@
 
 #include <algorithm>
 
+#include "compiler/expr/builder.hpp"
+#include "compiler/expr/fold.hpp"
+
 namespace lacuna::tools {
+namespace {
+
+/// Of tokens in another order a tile knows nothing.
+TileClassifier classifier_of(const VariantSpec& spec) {
+  const Expr& mask = spec.attention.mask;
+  if (spec.permute.order == TokenOrder::kNone ||
+      (!uses(mask, Variable::kQ) && !uses(mask, Variable::kK)))
+    return classify_mask(mask);
+  ExprBuilder builder;
+  return {builder.extract(builder.boolean(false), {}), builder.extract(builder.boolean(true), {})};
+}
+
+}  // namespace
+
 std::vector<ParamView> views_of(const VariantSpec& spec, const Inputs& inputs) {
   std::vector<ParamView> views;
   for (const ParamSpec& param : spec.params) {
@@ -62,7 +79,7 @@ bool looks_causal(const VariantSpec& spec, const Inputs& inputs) {
 
 MaskClasses::MaskClasses(const SpecDocument& document, const Inputs& inputs, std::int32_t tile_q,
                          std::int32_t tile_k)
-    : classifier_(classify_mask(document.spec.attention.mask)),
+    : classifier_(classifier_of(document.spec)),
       views_(views_of(document.spec, inputs)),
       tile_q_(tile_q),
       tile_k_(tile_k),

@@ -31,8 +31,8 @@ std::string mask_warning(const SpecDocument& document, const Inputs& inputs,
   if (tiles.visible == 0) return "attention.mask hides every key of every query: o is 0";
   if (tiles.visible < all) return "";
   if (is_true_everywhere(document, inputs, result)) return "attention.mask is true everywhere";
-  return "attention.mask leaves no tile out: it hides keys within tiles alone, or reads a tensor "
-         "that is not monotone, of which a tile knows nothing";
+  return "attention.mask leaves no tile out: it hides keys within tiles alone, or reads what "
+         "a tile knows nothing of: a tensor that is not monotone, or tokens in another order";
 }
 
 /// Of a spec, or of one branch.

@@ -178,12 +178,13 @@ void check_e4m3_rows(const Program& program, const PassContext& context) {
   }
 }
 
-/// Does something before attend read q or k itself?
+/// Does something before attend read q or k itself? An index compares vectors of its own.
 bool reads_tokens(const Program& program) {
   return std::ranges::any_of(program.nodes, [](const Node& node) {
     const auto* estimate = std::get_if<Estimate>(&node.op);
     return std::holds_alternative<Summarise>(node.op) ||
-           std::holds_alternative<Similarity>(node.op) || (estimate && !estimate->is_given());
+           std::holds_alternative<Similarity>(node.op) ||
+           (estimate && !estimate->is_given() && !estimate->is_indexed());
   });
 }
 
@@ -222,7 +223,8 @@ void check_wide_rows(const Program& program, const PassContext& context) {
             context.target.name + ", got " + std::to_string(widest_row(program))));
     d.notes.emplace_back("of wider rows only attend itself is laid out");
     d.helps.emplace_back(
-        "patterns of places and estimate.from need no such kernel; or compile for the target cpu");
+        "patterns of places, estimate.from and estimate.index need no such kernel; or compile for "
+        "the target cpu");
   };
   if (find_op<Permute>(program) != nullptr) refuse("/permute", "permute");
   if (key_means(program) != nullptr) refuse("/means", "means");

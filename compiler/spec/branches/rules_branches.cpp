@@ -32,7 +32,11 @@ void check_root(const RuleContext& context) {
                      "leave it out, or write a spec for each branch");
   };
   refuse("mask", "a launch takes one set of lists, and branches have tiles of their own");
-  refuse("attention.sink", "it would be counted once in every branch");
+  // Outputs that are added come each from a softmax, and so a sink, of its own.
+  const std::vector<VariantSpec>& branches = context.spec.branches;
+  const auto is_added = [](const VariantSpec& branch) { return !branch.branch.weight.empty(); };
+  if (std::ranges::none_of(branches, is_added))
+    refuse("attention.sink", "branches are merged as one softmax, and each would count it");
 }
 
 /// All branches have a weight, or none has.

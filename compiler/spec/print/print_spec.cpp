@@ -54,6 +54,8 @@ Json permute_json(const PermuteSpec& permute) {
   if (permute.order == TokenOrder::kExternal) return name;
   Json object = Json::object();
   object[name] = {permute.t, permute.h, permute.w};
+  if (permute.cube_t > 1 || permute.cube_h > 1 || permute.cube_w > 1)
+    object[std::string(kCubesKey)] = {permute.cube_t, permute.cube_h, permute.cube_w};
   return object;
 }
 

@@ -27,7 +27,7 @@ std::string token_order_text(const SpecField& field) {
   std::string out = names_text(field);
   for (const std::string_view grid : field.grids)
     out.append(", `{\"").append(grid).append("\": [T, H, W]}`");
-  return out;
+  return out + "; beside a grid `\"" + std::string(kCubesKey) + "\": [t, h, w]`";
 }
 
 std::string value_text(const SpecField& field) {

@@ -44,10 +44,11 @@ Json token_order_json(const SpecField& field) {
   Json forms = Json::array({names_json(field)});
   for (const std::string_view grid : field.grids) {
     const std::string name(grid);
-    forms.push_back({{"type", "object"},
-                     {"required", Json::array({name})},
-                     {"properties", {{kCommentKey, {{"type", "string"}}}, {name, sides}}},
-                     {"additionalProperties", false}});
+    forms.push_back(
+        {{"type", "object"},
+         {"required", Json::array({name})},
+         {"properties", {{kCommentKey, {{"type", "string"}}}, {name, sides}, {kCubesKey, sides}}},
+         {"additionalProperties", false}});
   }
   return {{"anyOf", forms}};
 }

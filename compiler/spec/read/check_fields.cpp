@@ -334,6 +334,9 @@ class FieldChecker {
       for (const std::string_view grid : field.grids)
         if (node.string == grid)
           diagnostics_.items.back().helps.push_back("write { \"" + node.string + "\": [T, H, W] }");
+      if (!node.usable && diagnostics_.items.back().helps.empty())
+        diagnostics_.items.back().helps.emplace_back(
+            "an order of your own is \"external\": it comes with the launch");
       return;
     }
     if (!typed(node, field, label, node.is(Kind::kObject))) return;
@@ -342,9 +345,13 @@ class FieldChecker {
       const std::string child_label = label + "." + child.key;
       if (child.key == kCommentKey) {
         if (!child.is(Kind::kString)) errors_.wrong_type(child, child_label, "a string");
+      } else if (child.key == kCubesKey) {
+        sides(child, field, child_label);
       } else if (std::find(field.grids.begin(), field.grids.end(), child.key) ==
                  field.grids.end()) {
-        errors_.unknown_key(child, {field.grids.begin(), field.grids.end()}, label);
+        std::vector<std::string> keys(field.grids.begin(), field.grids.end());
+        keys.emplace_back(kCubesKey);
+        errors_.unknown_key(child, keys, label);
         ++grids;
       } else {
         sides(child, field, child_label);

@@ -205,10 +205,12 @@ class SpecLoader {
     }
     for (const JsonNode& grid : node.children) {
       if (grid.key == kCommentKey) continue;
-      permute.order = token_order(grid.key);
-      for (std::size_t i = 0; i < 3; ++i)
-        *std::array{&permute.t, &permute.h, &permute.w}[i] =
-            static_cast<int>(grid.children[i].number);
+      const bool is_cube = grid.key == kCubesKey;
+      if (!is_cube) permute.order = token_order(grid.key);
+      const std::array sides = is_cube
+                                   ? std::array{&permute.cube_t, &permute.cube_h, &permute.cube_w}
+                                   : std::array{&permute.t, &permute.h, &permute.w};
+      for (std::size_t i = 0; i < 3; ++i) *sides[i] = static_cast<int>(grid.children[i].number);
     }
   }
 

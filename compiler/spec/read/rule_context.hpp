@@ -61,6 +61,9 @@ void check_index(const RuleContext& context, const EstimateSpec& estimate);
 void check_predictor(const RuleContext& context);
 void check_combination(const RuleContext& context);
 
+/// Conditions that are the same everywhere, or compare rounded numbers (rules_conditions.cpp).
+void check_conditions(const RuleContext& context);
+
 /// Those of branches, which the spec has (branches/rules_branches.cpp).
 void check_branches(const RuleContext& context);
 

@@ -40,6 +40,9 @@ class RuleChecker {
     if (!spec_.branches.empty()) check_branches(context_);
   }
 
+  /// Conditions that are legal, but hardly meant.
+  void check_slips() const { check_conditions(context_); }
+
   void check_unused() {
     std::vector<const Expr*> expressions = expressions_of(spec_);
     for (const VariantSpec& branch : spec_.branches)
@@ -224,6 +227,11 @@ void check_rules(const SourceText& source, const JsonNode& root, const VariantSp
     // An expression that does not parse may be the one that reads the parameter.
     if (!diagnostics.has_errors()) checker.check_unused();
   });
+  if (diagnostics.has_errors()) return;
+  const auto conditions = [](const RuleChecker& checker) { checker.check_slips(); };
+  for (std::size_t n = 0; n < spec.branches.size(); ++n)
+    with_context(root.find("branches")->children[n], spec.branches[n], conditions);
+  with_context(root, spec, conditions);
 }
 
 }  // namespace lacuna

@@ -202,27 +202,53 @@ void check_lse_base(const RuleContext& context) {
                      "leave lse_base out");
 }
 
-void check_permute(const RuleContext& context) {
+/// Formulas of branches have no order to look up.
+void check_order_of_branches(const RuleContext& context) {
   const VariantSpec& spec = context.spec;
-  if (spec.permute.order == TokenOrder::kNone) return;
+  if (spec.branches.empty() && spec.branch.count == 0) return;
   const auto refuse = [&](std::string_view path, const Expr& expr) {
     if (context.at(path) == nullptr) return;  // of a branch: said of the spec
     for (const Variable variable : {Variable::kQ, Variable::kK}) {
       if (!uses(expr, variable)) continue;
-      context.conflict_in(
-          path, expr, variable,
-          std::string(path) + " reads '" + std::string(info(variable).name) +
-              "', but permute changes the order of tokens",
-          "a causal mask, a window or a bias compares places in the sequence, which "
-          "a permutation gives up",
-          "leave permute out; a pattern over permuted tiles can stand in "
-          "predictor.keep");
+      context.conflict_in(path, expr, variable,
+                          std::string(path) + " reads '" + std::string(info(variable).name) +
+                              "', but permute changes the order of tokens",
+                          "branches see tokens in that order only, of which a mean may be of any",
+                          "leave permute or branches out; a pattern over permuted tiles can stand "
+                          "in predictor.keep");
       return;
     }
   };
   refuse("attention.mask", spec.attention.mask);
   refuse("attention.score", spec.attention.score);
   refuse("attention.sink", spec.attention.sink);
+}
+
+/// The order is passed to kernels as parameters besides.
+void check_order_params(const RuleContext& context) {
+  const std::vector<ParamSpec>& params = context.spec.params;
+  const std::size_t most = kMaxParams - kOrderParamNames.size();
+  if (params.size() > most && context.at("params") != nullptr)
+    context.conflict("params",
+                     "params: expected at most " + std::to_string(most) + " with permute, got " +
+                         std::to_string(params.size()),
+                     "the order of queries and that of keys are passed as parameters besides",
+                     "fewer parameters: several numbers can be rows of one table");
+  for (const ParamSpec& param : params) {
+    if (std::ranges::find(kOrderParamNames, param.symbol.name) == kOrderParamNames.end()) continue;
+    if (context.at("params." + param.symbol.name) == nullptr) continue;
+    context.conflict("params." + param.symbol.name,
+                     "params." + param.symbol.name + ": permute passes a parameter of this name",
+                     "it tells kernels which of the caller's tokens lies where",
+                     "choose another name");
+  }
+}
+
+void check_permute(const RuleContext& context) {
+  const VariantSpec& spec = context.spec;
+  if (spec.permute.order == TokenOrder::kNone) return;
+  check_order_of_branches(context);
+  check_order_params(context);
   const double tokens = static_cast<double>(spec.permute.t) * spec.permute.h * spec.permute.w;
   if (tokens >= kMostTokens && context.at("permute") != nullptr)
     context

@@ -69,7 +69,8 @@ class PredictorRules {
     read("predictor.keep", predictor_.keep);
     if (!predictor_.estimate) return;
     read("predictor.estimate.exclude", predictor_.estimate->exclude);
-    const bool known = context_.sound({"predictor.estimate.q", "predictor.estimate.k"});
+    const bool known = context_.sound({"predictor.estimate.q", "predictor.estimate.k"}) &&
+                       context_.at("predictor.estimate.from") == nullptr;
     if (known && has_summarised_keys(*predictor_.estimate))
       context_.conflict("predictor.estimate.k",
                         "predictor.estimate.k: " + quoted(predictor_.estimate->k) +

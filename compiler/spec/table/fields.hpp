@@ -129,6 +129,8 @@ std::string shape_pattern();
 
 /// Of a grid of tokens.
 inline constexpr int kLongestSide = 1 << 16;
+/// Beside a grid of permute: the sides of its cubes.
+inline constexpr std::string_view kCubesKey = "cubes";
 
 inline constexpr double kLargestF32 = std::numeric_limits<float>::max();
 inline constexpr double kSmallestF32 = std::numeric_limits<float>::min();

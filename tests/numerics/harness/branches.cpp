@@ -149,6 +149,8 @@ oracle::Output oracle_of_query_means(const oracle::Problem& problem, int tokens,
     means.score = [=, score = problem.score](double s, int q, int k, int h, int b) {
       return score(s, q * tokens, k, h, b);
     };
+  if (problem.sink)
+    means.sink = [=, sink = problem.sink](int q, int h, int b) { return sink(q * tokens, h, b); };
   const oracle::Output own = oracle_dense(means);
   const auto width = static_cast<std::ptrdiff_t>(problem.value_dim());
   oracle::Output spread;
@@ -176,6 +178,18 @@ void make_pooled(JoinedVariant& joined, DType dtype, std::uint32_t seed) {
       p, {{oracle_of_query_means(scored, 16, dtype), gates[0]},
           {oracle_dense(p), gates[1]},
           {oracle_of_query_means(problem_over_means(p, 32, dtype), 48, dtype), gates[2]}});
+}
+
+/// Softmaxes with a sink each, of tokens and of means of queries.
+void make_sunk(JoinedVariant& joined, DType dtype, std::uint32_t seed) {
+  oracle::Problem& p = joined.variant.problem;
+  std::vector<double> level;
+  for (int h = 0; h < p.n_h; ++h) level.push_back(0.5 * h - 0.25);
+  joined.variant.params.push_back({"level", false, level, {p.n_h}});
+  const auto gates = random_gates(joined.variant, 2, seed);
+  p.sink = [level](int q, int h, int) { return level[static_cast<std::size_t>(h)] + 0.01 * q; };
+  joined.expected = join_branches(
+      p, {{oracle_dense(p), gates[0]}, {oracle_of_query_means(p, 16, dtype), gates[1]}});
 }
 
 /// A random order of the variant's tokens; the problem in it.
@@ -257,6 +271,8 @@ void join(const Case& c, std::uint32_t seed, const PredictBranch& predict, Joine
     make_weighted(joined, c.dtype, seed);
   else if (c.variant == "pooled-branches")
     make_pooled(joined, c.dtype, seed);
+  else if (c.variant == "sunk-branches")
+    make_sunk(joined, c.dtype, seed);
   else if (c.variant == "differential")
     make_differential(joined);
   else if (c.variant.starts_with("ordered-"))

@@ -30,6 +30,8 @@ std::vector<double> head_count(Variant& v, const char* name, Random& random, int
 
 /// Bottom-right causal: the last query sees the last key.
 void make_causal(Variant& v);
+/// Causal, V is the first elements of the keys, and the caller passes none.
+void make_v_of_k(Variant& v);
 
 /// A gate on `gap < limit(tile)`, except where `exempt` (empty: nowhere).
 oracle::GateRule gap_gate(std::function<double(const oracle::TileIndex&)> limit,

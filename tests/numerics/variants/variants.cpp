@@ -254,6 +254,7 @@ const std::vector<std::string>& predicted_names() {
                                                  "deepseek-indexer",
                                                  "index-tiles",
                                                  "index-rows",
+                                                 "latent-index",
                                                  "xattention",
                                                  "sale",
                                                  "fg-attn-cached",

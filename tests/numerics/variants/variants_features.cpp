@@ -2,6 +2,7 @@
 // a spec of its own.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "tests/numerics/variants/variant_parts.hpp"
 
@@ -231,10 +232,43 @@ constexpr const char* kLongTiles = R"({"version": 1, "name": "long-tiles",
   "predictor": {"tile": {"q": 512, "k": 64},
     "keep": "k0 < 64 or q0 + n_k - n_q - k1 < window"}})";
 
+/// Tokens in another order, of which formulas see the caller's.
+constexpr const char* kOrderedTokens = R"({"version": 1, "name": "ordered-tokens",
+  "permute": "external",
+  "attention": {"mask": "k <= q and q - k < window", "score": "s - slope * (q - k) + bias[k]",
+                "sink": "level[q]"},
+  "params": {"window": {"type": "i32", "shape": "[heads]"}, "slope": {"shape": "[heads]"},
+             "bias": {"shape": "[n_k]"}, "level": {"shape": "[n_q]"}}})";
+
+void make_ordered_tokens(Variant& v, Random& random) {
+  const auto at = [](const std::vector<double>& x, int n) {
+    return x[static_cast<std::size_t>(n)];
+  };
+  const auto window = head_count(v, "window", random, 1, 90);
+  const auto slope = head_param(v, "slope", random, 0.01, 0.1);
+  const auto of_tokens = [&](const char* name, int count) {
+    std::vector<double> values;
+    for (int n = 0; n < count; ++n) values.push_back(as_f32(uniform(random, -2, 2)));
+    v.params.push_back({name, false, values, {count}});
+    return values;
+  };
+  const auto bias = of_tokens("bias", v.problem.n_k), level = of_tokens("level", v.problem.n_q);
+  v.problem.mask = [=](int q, int k, int h, int) { return k <= q && q - k < at(window, h); };
+  v.problem.score = [=](double s, int q, int k, int h, int) {
+    return s - at(slope, h) * (q - k) + at(bias, k);
+  };
+  v.problem.sink = [=](int q, int, int) { return at(level, q); };
+  v.has_loose_bounds = true;
+  v.order.resize(static_cast<std::size_t>(v.problem.n_q));
+  std::iota(v.order.begin(), v.order.end(), 0);
+  std::shuffle(v.order.begin(), v.order.end(), random);
+}
+
 constexpr const char* kVOfK = R"({"version": 1, "name": "v-of-k",
   "attention": {"mask": "k <= q + n_k - n_q", "v": "k"}})";
 
-/// V is the first elements of the keys, and the caller passes none.
+}  // namespace
+
 void make_v_of_k(Variant& v) {
   make_causal(v);
   v.v_of_k = true;
@@ -242,8 +276,6 @@ void make_v_of_k(Variant& v) {
   const auto d = static_cast<std::size_t>(p.d), d_v = static_cast<std::size_t>(p.value_dim());
   for (std::size_t x = 0; x < p.v.size(); ++x) p.v[x] = p.k[x / d_v * d + x % d_v];
 }
-
-}  // namespace
 
 std::string feature_spec(const std::string& name) {
   if (name == "columns-previous") return kColumnsPrevious;
@@ -254,6 +286,7 @@ std::string feature_spec(const std::string& name) {
   if (name == "first-columns") return kFirstColumns;
   if (name == "row-sink") return kRowSink;
   if (name == "v-of-k") return kVOfK;
+  if (name == "ordered-tokens") return kOrderedTokens;
   if (name == "long-tiles") return kLongTiles;
   if (name == "int8-sink") return kInt8Sink;
   if (name == "int8-tile-gate") return kInt8TileGate;
@@ -270,6 +303,7 @@ bool make_feature_variant(const std::string& name, Variant& v, KernelTile, Rando
   if (name == "distance-table") return make_distance_table(v, random), true;
   if (name == "first-columns") return make_first_columns(v, random), true;
   if (name == "v-of-k") return make_v_of_k(v), true;
+  if (name == "ordered-tokens") return make_ordered_tokens(v, random), true;
   if (name == "row-sink") {
     v.problem.lse_is_base_2 = true;
     return make_row_sink(v, random), true;

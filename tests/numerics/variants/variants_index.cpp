@@ -97,6 +97,48 @@ void make_index_rows(Variant& v, Random& random) {
   p.keep = [=](const TileFacts& t) { return t.p > alpha[static_cast<std::size_t>(t.tile.h)]; };
 }
 
+/// Latent rows, 32 heads of a token one behind the other, which decide together by an index of the
+/// token; V is a part of K.
+constexpr const char* kLatentIndex = R"json({
+  "version": 1, "name": "latent-index",
+  "attention": {"mask": "k <= q // 32 + n_k - 1 - (n_q - 1) // 32", "v": "k"},
+  "params": {"index_q": {"shape": "[batch, 2, n_q, 64]"}, "index_k": {"shape": "[batch, n_k, 64]"},
+             "index_weight": {"shape": "[batch, 2, n_q]"},
+             "keys": {"type": "i32", "range": [0, "inf"]}},
+  "predictor": {"tile": {"q": 32, "k": 1},
+    "estimate": {"q": "stride(32)", "normalise": "none",
+                 "index": {"heads": 2, "dim": 64, "q": "index_q[index_h, q // 32, index_d]",
+                           "k": "index_k[k, index_d]", "weight": "index_weight[index_h, q // 32]"}},
+    "keep": "rank < keys"},
+  "loader": "gather"
+})json";
+
+/// What a formula `x[h, q // rows]` reads, for each h and q; `width` numbers each.
+std::vector<double> of_tokens(const std::vector<double>& x, int n_q, int rows, std::size_t width) {
+  std::vector<double> read;
+  for (std::size_t at = 0; at < x.size(); at += static_cast<std::size_t>(n_q) * width)
+    for (int q = 0; q < n_q; ++q)
+      for (std::size_t n = 0; n < width; ++n)
+        read.push_back(x[at + static_cast<std::size_t>(q / rows) * width + n]);
+  return read;
+}
+
+void make_latent_index(Variant& v, Random& random) {
+  constexpr int kRows = 32;
+  make_v_of_k(v);
+  const int n_q = v.problem.n_q, shift = v.problem.n_k - 1 - (n_q - 1) / kRows;
+  v.problem.mask = [=](int q, int k, int, int) { return k <= q / kRows + shift; };
+  oracle::Predictor& p = indexed(v, kRows, 1, 2, 64, kRows, random);
+  oracle::IndexVectors& index = p.estimate->index;
+  index.q = of_tokens(index.q, n_q, kRows, 64);
+  index.weight = of_tokens(index.weight, n_q, kRows, 1);
+  const int keys = 31 + static_cast<int>(uniform(random, 0, 60));
+  v.params.push_back({"keys", true, {static_cast<double>(keys)}, {}});
+  p.estimate->norm = oracle::Norm::kNone;
+  p.keep = [=](const TileFacts& t) { return t.rank < keys; };
+  v.tiling.tile_k = 1;
+}
+
 /// A budget of pages by their bounds; within it the mass of tokens in 4 bits.
 void make_twilight(Variant& v, Random& random) {
   make_causal(v);
@@ -127,6 +169,7 @@ void make_twilight(Variant& v, Random& random) {
 
 std::string index_spec(const std::string& name) {
   if (name == "index-tiles") return kIndexTiles;
+  if (name == "latent-index") return kLatentIndex;
   return name == "index-rows" ? kIndexRows : "";
 }
 
@@ -134,6 +177,7 @@ bool make_index_variant(const std::string& name, Variant& v, KernelTile, Random&
   if (name == "deepseek-indexer") return make_deepseek_indexer(v, random), true;
   if (name == "index-tiles") return make_index_tiles(v, random), true;
   if (name == "index-rows") return make_index_rows(v, random), true;
+  if (name == "latent-index") return make_latent_index(v, random), true;
   if (name == "twilight") return make_twilight(v, random), true;
   return false;
 }

@@ -44,6 +44,42 @@ TEST(TokenOrder, EveryTokenOccursOnce) {
   }
 }
 
+/// Cubes of 2 x 2 x 2 in a field of 2 x 3 x 4: the cubes of the second row are cut off.
+TEST(TokenOrder, CubesFollowEachOtherAndAreCutOffAtTheBorders) {
+  PermuteSpec permute{TokenOrder::kRowMajor, 2, 3, 4, 2, 2, 2};
+  Order order(24);
+  fill_token_order(permute, order);
+  EXPECT_EQ(order, (Order{0, 1, 4,  5,  12, 13, 16, 17, 2, 3, 6, 7, 14, 15, 18, 19,  //
+                          8, 9, 20, 21, 10, 11, 22, 23}));
+  permute.order = TokenOrder::kTimeMajor;  // rows, then columns, then frames
+  fill_token_order(permute, order);
+  EXPECT_EQ(order, (Order{0, 12, 1, 13, 4,  16, 5,  17, 2, 14, 3, 15, 6, 18, 7, 19,  //
+                          8, 20, 9, 21, 10, 22, 11, 23}));
+}
+
+TEST(TokenOrder, EveryTokenOfCubesOccursOnce) {
+  const PermuteSpec fields[] = {{TokenOrder::kHilbert, 5, 9, 13, 2, 4, 3},
+                                {TokenOrder::kColumnMajor, 3, 5, 7, 6, 8, 8},
+                                {TokenOrder::kTimeMajor, 13, 1, 6, 4, 1, 1},
+                                {TokenOrder::kRowMajor, 30, 48, 80, 6, 8, 8}};
+  for (const PermuteSpec& permute : fields) {
+    Order order(token_count(permute), -1);
+    fill_token_order(permute, order);
+    if (permute.t == 30) {  // whole cubes: the tokens of each are neighbours in the order
+      for (std::size_t n = 0; n < order.size(); ++n) {
+        const int first = order[n / 384 * 384];
+        ASSERT_EQ(order[n] / 3840 / 6, first / 3840 / 6) << n;
+        ASSERT_EQ(order[n] / 80 % 48 / 8, first / 80 % 48 / 8) << n;
+        ASSERT_EQ(order[n] % 80 / 8, first % 80 / 8) << n;
+      }
+    }
+    std::ranges::sort(order);
+    Order all(order.size());
+    std::iota(all.begin(), all.end(), 0);
+    EXPECT_EQ(order, all) << name_of(permute.order) << " " << permute.t;
+  }
+}
+
 TEST(TokenOrder, HilbertVisitsTheSmallestCubeAsAGrayCode) {
   // Token 4 t + 2 h + w.
   EXPECT_EQ(order_of(TokenOrder::kHilbert, 2, 2, 2), (Order{0, 1, 3, 2, 6, 7, 5, 4}));

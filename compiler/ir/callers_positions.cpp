@@ -1,0 +1,73 @@
+#include "compiler/ir/callers_positions.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "compiler/expr/builder.hpp"
+#include "compiler/expr/fold.hpp"
+#include "compiler/ir/fields.hpp"
+
+namespace lacuna {
+namespace {
+
+constexpr std::array<Variable, 2> kTokenVariables = {Variable::kQ, Variable::kK};
+constexpr std::array<ParamAxis, 2> kTokenAxes = {ParamAxis::kNQ, ParamAxis::kNK};
+using OrderIndices = std::array<int, 2>;  ///< of each order among the parameters; -1: not read
+
+ParamSpec order_param(std::size_t side) {
+  ParamSpec param;
+  param.symbol.name = kOrderParamNames[side];
+  param.symbol.type = ExprType::kI32;
+  param.symbol.shape = {ParamDim(kTokenAxes[side])};
+  param.minimum = 0;
+  return param;
+}
+
+Expr looked_up(const Expr& expr, const OrderIndices& indices,
+               const std::vector<ParamSymbol>& symbols) {
+  ExprBuilder builder;
+  std::vector<int> moved;
+  for (const ExprNode& node : expr.nodes) {
+    int id = builder.copy(node, moved_children(node, moved));
+    for (std::size_t side = 0; side < kTokenVariables.size(); ++side)
+      if (is_variable(node, kTokenVariables[side]))
+        id = builder.parameter(indices[side], ExprType::kI32, {id, -1, -1, -1});
+    builder.locate(id, node.begin, node.end);
+    moved.push_back(id);
+  }
+  Expr result = builder.extract(moved.back(), symbols);
+  result.text = expr.text;
+  return result;
+}
+
+}  // namespace
+
+void take_callers_positions(Program& program) {
+  if (find_op<Permute>(program) == nullptr || find_op<MergeBranch>(program) != nullptr) return;
+  const auto visit = [&](const auto& use) {
+    for (Node& node : program.nodes) for_each_formula(node.op, use);
+  };
+  OrderIndices indices = {-1, -1};
+  for (std::size_t side = 0; side < kTokenVariables.size(); ++side) {
+    bool is_read = false;
+    visit([&](const Expr& expr) { is_read = is_read || uses(expr, kTokenVariables[side]); });
+    if (!is_read) continue;
+    indices[side] = static_cast<int>(program.params.size());
+    program.params.push_back(order_param(side));
+  }
+  if (order_params(program) == 0) return;
+  std::vector<ParamSymbol> symbols;
+  symbols.reserve(program.params.size());
+  for (const ParamSpec& param : program.params) symbols.push_back(param.symbol);
+  visit([&](Expr& expr) {
+    if (!expr.empty()) expr = looked_up(expr, indices, symbols);
+  });
+}
+
+std::size_t order_params(const Program& program) {
+  return static_cast<std::size_t>(std::ranges::count_if(program.params, [](const ParamSpec& param) {
+    return std::ranges::find(kOrderParamNames, param.symbol.name) != kOrderParamNames.end();
+  }));
+}
+
+}  // namespace lacuna

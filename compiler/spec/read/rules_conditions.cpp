@@ -1,0 +1,244 @@
+// Conditions that are legal and hardly meant: those that always hold, or never, and comparisons of
+// numbers that are rounded. Warnings; of specs without errors.
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "compiler/expr/bounds/decided.hpp"
+#include "compiler/expr/expr_tables.hpp"
+#include "compiler/expr/print_expr.hpp"
+#include "compiler/spec/read/rule_context.hpp"
+
+namespace lacuna {
+namespace {
+
+/// A condition of the spec, and what follows where it is the same everywhere.
+struct Condition {
+  const char* path;
+  const Expr* expr;
+  const char *if_true, *if_false;
+};
+
+class ConditionRules {
+ public:
+  explicit ConditionRules(const RuleContext& context) : context_(context) {}
+
+  /// Those of a spec or a branch, without its predictor.
+  void check() {
+    const AttentionSpec& attention = context_.spec.attention;
+    check_condition({"attention.mask", &attention.mask, "every query sees every key: leave it out",
+                     "no query sees a key, and o is 0"});
+    for (const auto& [path, expr] : {std::pair("attention.mask", &attention.mask),
+                                     std::pair("attention.score", &attention.score),
+                                     std::pair("attention.sink", &attention.sink),
+                                     std::pair("weight", &context_.spec.branch.weight)})
+      check_comparisons(path, *expr);
+    if (const auto& gate = context_.spec.gate) {
+      check_condition({"gate.skip", &gate->skip,
+                       "only the first tile that a row visits is computed", "nothing is gated"});
+      check_condition(
+          {"gate.exempt", &gate->exempt, "nothing is gated", "nothing is exempt: leave it out"});
+      check_comparisons("gate.skip", gate->skip);
+      check_comparisons("gate.exempt", gate->exempt);
+    }
+  }
+
+  void check_step(const PredictorSpec& step) {
+    const auto& estimate = step.estimate;
+    is_positive_ = estimate && estimate->from.empty() && estimate->normalise != Normalise::kNone;
+    check_condition({"predictor.keep", &step.keep, "nothing is left out",
+                     step.joins ? "the step adds nothing" : "no tile is computed, and o is 0"});
+    check_comparisons("predictor.keep", step.keep);
+    if (!estimate) return;
+    check_condition({"predictor.estimate.reference", &estimate->reference,
+                     "all keys are the reference: leave it out",
+                     "there is nothing to compare with"});
+    check_condition({"predictor.estimate.exclude", &estimate->exclude, "no tile counts, and p is 0",
+                     "nothing is excluded: leave it out"});
+    check_comparisons("predictor.estimate.reference", estimate->reference);
+    check_comparisons("predictor.estimate.exclude", estimate->exclude);
+    check_comparisons("predictor.estimate.from", estimate->from);
+  }
+
+ private:
+  ReadRanges ranges_of(const Expr& expr) const {
+    ReadRanges ranges(expr);
+    for (std::size_t n = 0; n < ranges.parameters.size(); ++n) {
+      const ParamSpec& param = context_.spec.params[n];
+      ranges.parameters[n] = {std::max(ranges.parameters[n].min, param.minimum),
+                              std::min(ranges.parameters[n].max, param.maximum)};
+    }
+    if (is_positive_)
+      for (const Variable sum : {Variable::kP, Variable::kPMax, Variable::kMassBefore})
+        ranges.variables[static_cast<std::size_t>(sum)].min = 0;
+    return ranges;
+  }
+
+  Diagnostic& warn(Code code, const JsonNode& node, std::string message) {
+    Diagnostic& d = context_.report(code, node, std::move(message));
+    d.severity = Severity::kWarning;
+    return d;
+  }
+
+  void check_condition(const Condition& condition) {
+    const JsonNode* node = context_.at(condition.path);
+    if (node == nullptr || condition.expr->empty()) return;
+    const std::optional<bool> value = decided(*condition.expr, ranges_of(*condition.expr));
+    if (!value) return;
+    Diagnostic& d = warn(Code::kConstantCondition, *node,
+                         std::string(condition.path) + (*value ? " always holds" : " never holds"));
+    d.notes.emplace_back(*value ? condition.if_true : condition.if_false);
+  }
+
+  void check_comparisons(const char* path, const Expr& expr) {
+    const JsonNode* node = context_.at(path);
+    if (node == nullptr) return;
+    for (const ExprNode& comparison : expr.nodes)
+      if (is_comparison(comparison.op)) check_comparison(path, *node, expr, comparison);
+  }
+
+  static const ExprNode& operand(const Expr& expr, const ExprNode& node, std::size_t n) {
+    return expr.nodes[static_cast<std::size_t>(node.children[n])];
+  }
+  /// Not a piece of the source: equal parts of a formula are one node, at the place of the first.
+  static std::string text_of(const Expr& expr, const ExprNode& node) {
+    Expr part = expr;
+    part.nodes.resize(static_cast<std::size_t>(&node - expr.nodes.data()) + 1);
+    return print_expr(part);
+  }
+
+  static bool is_integer(const ExprNode& node) {
+    return node.op == ExprOp::kToF32 ||
+           (node.op == ExprOp::kLiteral && std::floor(node.literal) == node.literal);
+  }
+
+  /// `/` of two integers, where `//` may have been meant.
+  static bool is_quotient(const Expr& expr, const ExprNode& node) {
+    return node.op == ExprOp::kDivide && is_integer(operand(expr, node, 0)) &&
+           is_integer(operand(expr, node, 1));
+  }
+
+  template <class Asks>
+  static bool any_within(const Expr& expr, const ExprNode& node, const Asks& asks) {
+    if (asks(node)) return true;
+    return std::ranges::any_of(node.children, [&](std::int32_t child) {
+      return child >= 0 && any_within(expr, expr.nodes[static_cast<std::size_t>(child)], asks);
+    });
+  }
+
+  /// A number that no operator has rounded: equality means what it says.
+  static bool is_whole(const Expr& expr, const ExprNode& node) {
+    switch (node.op) {
+      case ExprOp::kToF32:
+      case ExprOp::kFloor:
+      case ExprOp::kCeil:
+        return true;
+      case ExprOp::kLiteral:
+        return std::floor(node.literal) == node.literal;
+      case ExprOp::kNegate:
+      case ExprOp::kAbs:
+        return is_whole(expr, operand(expr, node, 0));
+      case ExprOp::kAdd:
+      case ExprOp::kSubtract:
+      case ExprOp::kMultiply:
+      case ExprOp::kMin:
+      case ExprOp::kMax:
+        return is_whole(expr, operand(expr, node, 0)) && is_whole(expr, operand(expr, node, 1));
+      case ExprOp::kSelect:
+        return is_whole(expr, operand(expr, node, 1)) && is_whole(expr, operand(expr, node, 2));
+      default:
+        return false;
+    }
+  }
+
+  /// The comparison with `//` in the place of each `/`.
+  static std::string with_floor_division(const Expr& expr, const ExprNode& comparison) {
+    const std::string_view source =
+        std::string_view(expr.text).substr(comparison.begin, comparison.end - comparison.begin);
+    std::string text;
+    for (std::size_t n = 0; n < source.size(); ++n) {
+      const bool is_floored = source.substr(n).starts_with("//");
+      text += is_floored ? "//" : source[n] == '/' ? "//" : std::string(1, source[n]);
+      if (is_floored) ++n;
+    }
+    return text;
+  }
+
+  void check_comparison(const char* path, const JsonNode& node, const Expr& expr,
+                        const ExprNode& comparison) {
+    const ExprNode &a = operand(expr, comparison, 0), &b = operand(expr, comparison, 1);
+    if (a.type != ExprType::kF32) return;
+    const bool is_equality = comparison.op == ExprOp::kEqual || comparison.op == ExprOp::kNotEqual;
+    const bool of_one_divisor =
+        is_quotient(expr, a) && is_quotient(expr, b) &&
+        text_of(expr, operand(expr, a, 1)) == text_of(expr, operand(expr, b, 1));
+    const auto divides = [&](const ExprNode& of) { return is_quotient(expr, of); };
+    const auto report = [&](std::string message, std::string note, std::string help) {
+      Diagnostic& d = warn(Code::kRoundedComparison, node, std::string(path) + ": " + message);
+      d.span = span_in_string(context_.source, node, comparison.begin, comparison.end);
+      d.notes.push_back(std::move(note));
+      d.helps.push_back(std::move(help));
+    };
+    if (of_one_divisor)
+      return report("`/` is not rounded, so this compares " + text_of(expr, operand(expr, a, 0)) +
+                        " with " + text_of(expr, operand(expr, b, 0)),
+                    "both are divided by the same number",
+                    "to compare blocks: `" + with_floor_division(expr, comparison) + "`");
+    if (!is_equality || (is_whole(expr, a) && is_whole(expr, b))) return;
+    if (any_within(expr, comparison, divides) &&
+        !any_within(expr, comparison, [](const ExprNode& of) {
+          return of.op == ExprOp::kFloor || of.op == ExprOp::kCeil;
+        }))
+      return report("`/` is not rounded, so the sides are seldom equal",
+                    "`/` of integers is f32, `//` rounds down and stays i32",
+                    "to count whole parts: `" + with_floor_division(expr, comparison) + "`");
+    check_equality(expr, comparison, report);
+  }
+
+  /// Of f32 that are none of integers.
+  template <class Report>
+  static void check_equality(const Expr& expr, const ExprNode& comparison, const Report& report) {
+    const ExprNode &a = operand(expr, comparison, 0), &b = operand(expr, comparison, 1);
+    const bool reads_tokens = any_within(expr, comparison, [](const ExprNode& of) {
+      return is_variable(of, Variable::kQ) || is_variable(of, Variable::kK);
+    });
+    const auto is_given = [](const ExprNode& of) { return of.op == ExprOp::kParameter; };
+    const auto is_literal = [](const ExprNode& of) { return of.op == ExprOp::kLiteral; };
+    const bool is_marker = (is_given(a) && is_literal(b)) || (is_literal(a) && is_given(b));
+    if (!reads_tokens || is_marker) return;
+    const std::string right = text_of(expr, b);
+    const bool is_sum = right.find(' ') != std::string::npos;
+    const std::string difference =
+        "`abs(" + text_of(expr, a) + " - " + (is_sum ? "(" + right + ")" : right) + ")";
+    std::string help = comparison.op == ExprOp::kEqual
+                           ? "within a tolerance: " + difference + " < 0.001`"
+                           : "beyond a tolerance: " + difference + " >= 0.001`";
+    for (const ExprNode* side : {&a, &b})
+      if (is_given(*side)) {
+        help = "\"type\": \"i32\" in params." + expr.parameters[side->symbol].name +
+               " if it has whole numbers; " + help;
+        break;
+      }
+    report("two f32 are compared for equality", "they are equal only where all of their bits are",
+           help);
+  }
+
+  const RuleContext& context_;
+  bool is_positive_ = false;
+};
+
+}  // namespace
+
+void check_conditions(const RuleContext& context) {
+  ConditionRules(context).check();
+  const std::vector<const PredictorSpec*> steps = context.spec.steps();
+  const JsonNode* predictor = context.root.find("predictor");
+  if (predictor == nullptr) return;
+  for (std::size_t n = 0; n < steps.size(); ++n) {
+    RuleContext of_step = context;
+    if (predictor->is(JsonNode::Kind::kArray)) of_step.step = &predictor->children[n];
+    ConditionRules(of_step).check_step(*steps[n]);
+  }
+}
+
+}  // namespace lacuna
