@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "tests/device/emulation/block.hpp"
-#include "tests/device/emulation/small_product.hpp"
+#include "tests/device/emulation/matrix.hpp"
 
 namespace emulation {
 namespace {

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "tests/device/emulation/block.hpp"
-#include "tests/device/emulation/small_product.hpp"
 
 namespace emulation {
 namespace {
