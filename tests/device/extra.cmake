@@ -27,15 +27,18 @@ foreach(library device_kernels traced_kernels)
     ${CMAKE_CURRENT_SOURCE_DIR}/device/emulation ${CMAKE_SOURCE_DIR}/templates)
   target_compile_options(${library} PRIVATE
     ${level} -ffp-contract=off -Wno-unknown-pragmas -Wno-unused-parameter -Wno-parentheses)
-  # Each kernel.cu has its own lacuna::Args and block_smem.
   set_target_properties(${library} PROPERTIES EXCLUDE_FROM_ALL ON UNITY_BUILD OFF)
 endforeach()
 target_compile_options(traced_kernels PRIVATE -fsanitize=thread)
 target_link_libraries(test_device PRIVATE device_kernels)
 
+# The device headers take almost as long to compile as what one kernel makes of them.
+set(LACUNA_KERNELS_PER_UNIT 8 CACHE STRING "Generated kernels that are compiled as one (tests/device)")
+
 foreach(library device_kernels traced_kernels)
   set(${library}_table "")
   set(${library}_externs "")
+  set(${library}_symbols "")
 endforeach()
 function(device_kernel spec head_dim dtype)
   set(arch sm_100a)  # mma
@@ -70,8 +73,8 @@ function(device_kernel spec head_dim dtype)
   set(device_symbols ${device_symbols} ${symbol} PARENT_SCOPE)
   set(path ${CMAKE_CURRENT_BINARY_DIR}/device/${symbol})
   set(script ${CMAKE_CURRENT_SOURCE_DIR}/device/stand_in.cmake)
-  set(template ${CMAKE_CURRENT_SOURCE_DIR}/device/kernel.cpp.in)
-  add_custom_command(OUTPUT ${path}.cu ${path}.cpp
+  set(template ${CMAKE_CURRENT_SOURCE_DIR}/device/kernel.in)
+  add_custom_command(OUTPUT ${path}.cu ${path}.headers ${path}.kernels
     COMMAND lacuna_cli emit --form cuda ${spec} --arch ${arch} --head-dim ${head_dim}
             --dtype ${dtype} --batch ${batch} --kv ${kv} ${of_branch} -o ${path}.generated.cu
     COMMAND ${CMAKE_COMMAND} -DGENERATED=${path}.generated.cu -DTEMPLATE=${template}
@@ -79,13 +82,12 @@ function(device_kernel spec head_dim dtype)
     WORKING_DIRECTORY ${CMAKE_SOURCE_DIR}
     DEPENDS lacuna_cli ${CMAKE_SOURCE_DIR}/${spec} ${script} ${template}
     COMMENT "Generating ${symbol}.cu" VERBATIM)
-  set_source_files_properties(${path}.cpp PROPERTIES OBJECT_DEPENDS ${path}.cu)
   set(libraries device_kernels)
   if((LACUNA_ALL_TESTS AND head_dim EQUAL 64) OR (NOT LACUNA_ALL_TESTS AND symbol IN_LIST short_tier))
     list(APPEND libraries traced_kernels)
   endif()
   foreach(library ${libraries})
-    target_sources(${library} PRIVATE ${path}.cpp)
+    set(${library}_symbols ${${library}_symbols} ${symbol} PARENT_SCOPE)
     set(${library}_externs
       "${${library}_externs}extern const std::span<const emulation::NamedKernel> ${symbol};\n" PARENT_SCOPE)
     set(${library}_table
@@ -388,6 +390,32 @@ foreach(symbol IN LISTS short_tier)
     message(FATAL_ERROR "The short tier names ${symbol}, which is not in the list of kernels")
   endif()
 endforeach()
+
+# Units of a library: each has the name of its first kernel.
+function(kernel_units library)
+  set(rest ${${library}_symbols})
+  while(rest)
+    list(SUBLIST rest 0 ${LACUNA_KERNELS_PER_UNIT} unit)
+    list(GET unit 0 first)
+    set(unit_headers "")
+    set(unit_kernels "")
+    set(generated "")
+    foreach(symbol IN LISTS unit)
+      list(POP_FRONT rest)
+      string(APPEND unit_headers "#include \"../${symbol}.headers\"\n")
+      string(APPEND unit_kernels "#include \"../${symbol}.kernels\"\n")
+      foreach(part cu headers kernels)
+        list(APPEND generated ${CMAKE_CURRENT_BINARY_DIR}/device/${symbol}.${part})
+      endforeach()
+    endforeach()
+    set(path ${CMAKE_CURRENT_BINARY_DIR}/device/${library}/${first}.cpp)
+    configure_file(device/unit.cpp.in ${path} @ONLY)
+    set_source_files_properties(${path} PROPERTIES OBJECT_DEPENDS "${generated}")
+    target_sources(${library} PRIVATE ${path} ${generated})
+  endwhile()
+endfunction()
+kernel_units(device_kernels)
+kernel_units(traced_kernels)
 
 # Single kernels: single/*/*.cpp configures a kernel's template by hand and exports it as a Kernel.
 file(GLOB single_kernels CONFIGURE_DEPENDS device/single/*/*.cpp)

@@ -1,11 +1,12 @@
 # The wrapper of the C ABI has a Spec and a Shape of its own.
-foreach(name launch/arguments launch/branch_args launch/launch_scales mask api/token_order)
+foreach(name launch/arguments launch/branch_args launch/launch_scales mask api/callback api/token_order)
   lacuna_unity_group(runtime_abi runtime/${name}_test.cpp)
 endforeach()
 # These include both, the compiler's first.
-foreach(name launch/workspace engine/fork cpu/host_kernel cpu/host_plugin api/callback)
+foreach(name launch/workspace cpu/host_plugin)
   set_source_files_properties(runtime/${name}_test.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endforeach()
+lacuna_unity_group(runtime_both runtime/engine/fork_test.cpp runtime/cpu/host_kernel_test.cpp)
 
 # The driver protocol is tested in a process of its own, against a driver that only takes notes.
 add_library(fake_cuda SHARED runtime/fake_gpu/fake_cuda.cpp)

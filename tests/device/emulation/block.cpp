@@ -1,6 +1,7 @@
 #include "tests/device/emulation/block.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
 #include <numeric>
 #include <random>
@@ -145,29 +146,31 @@ std::unique_ptr<Block> make_block(const BlockLaunch& launch, const Schedule& sch
   return block;
 }
 
-/// Behind its last round, with its shared memory in place.
-void find_fault_at_end(Block& block) {
-  const auto asked = static_cast<std::size_t>(block.launch.smem_bytes);
-  const bool is_past_end = std::ranges::any_of(block.launch.kernel.smem.subspan(asked),
-                                               [](unsigned char byte) { return byte != kPoison; });
-  if (block.fault.empty() && is_past_end) block.fault = "wrote past the end of shared memory";
-  if (block.races && block.fault.empty()) block.fault = block.races->report();
+/// Does each byte say that nobody wrote it?
+bool is_untouched(std::span<const unsigned char> bytes) {
+  return bytes.empty() || (bytes[0] == kPoison &&
+                           std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0);
 }
 
-/// All rounds of a block; of one beside others a single round, behind which its shared memory is
-/// kept until its next turn.
+/// All rounds of a block; of one beside others a single round, behind which the shared memory that
+/// it asked for is kept until its next turn.
 void run_turn(Block& block, bool is_alone) {
-  const std::span<unsigned char> smem = block.launch.kernel.smem;
+  const auto asked = static_cast<std::size_t>(block.launch.smem_bytes);
+  const std::span<unsigned char> smem = block.launch.kernel.smem.first(asked),
+                                 behind = block.launch.kernel.smem.subspan(asked);
   if (block.smem.empty()) {
     std::ranges::fill(smem, kPoison);
   } else {
     std::ranges::copy(block.smem, smem.begin());
   }
+  std::ranges::fill(behind, kPoison);
   current = &block;
   do run_round(block);
   while (is_alone && !block.has_ended && block.fault.empty());
   current = nullptr;
-  if (block.has_ended || !block.fault.empty()) find_fault_at_end(block);
+  if (block.fault.empty() && !is_untouched(behind))
+    block.fault = "wrote past the end of shared memory";
+  if (block.has_ended && block.races && block.fault.empty()) block.fault = block.races->report();
   if (!is_alone) block.smem.assign(smem.begin(), smem.end());
 }
 

@@ -4,7 +4,6 @@
 
 #include <array>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -57,7 +56,7 @@ class WorkQueue {
   void wait(int pending) {
     while (std::ssize(under_way_) > pending) {
       const std::vector<Work> group = std::move(under_way_.front());
-      under_way_.pop_front();
+      under_way_.erase(under_way_.begin());
       for (const Work& work : group) work();
     }
   }
@@ -72,7 +71,7 @@ class WorkQueue {
  private:
   Landing landing_;
   std::vector<Work> open_;
-  std::deque<std::vector<Work>> under_way_;  ///< oldest first
+  std::vector<std::vector<Work>> under_way_;  ///< oldest first; few
 };
 
 struct Lane {

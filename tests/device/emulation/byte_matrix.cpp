@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "tests/device/emulation/block.hpp"
+#include "tests/device/emulation/matrix.hpp"
 
 namespace emulation {
 namespace {
@@ -30,7 +31,7 @@ void combine_products(Operands lanes) {
   const auto byte = [](std::uint32_t bits, int n) {
     return kConvert(static_cast<std::uint8_t>(bits >> (8 * n)));
   };
-  T a[kRows][kDepth], b[kDepth][kColumns], c[kRows][kColumns] = {};
+  T a[kRows][kDepth], b[kDepth][kColumns], c[kRows][kColumns];
   for (int lane = 0; lane < kWarpLanes; ++lane) {
     const Product<T>& p = product(lane);
     const int g = lane / 4, t = lane % 4;
@@ -40,9 +41,7 @@ void combine_products(Operands lanes) {
       for (int part = 0; part < 2; ++part) b[4 * t + part * 16 + n][g] = byte(p.b[part], n);
     }
   }
-  for (int row = 0; row < kRows; ++row)
-    for (int k = 0; k < kDepth; ++k)
-      for (int column = 0; column < kColumns; ++column) c[row][column] += a[row][k] * b[k][column];
+  multiply(a, b, c);
   for (int lane = 0; lane < kWarpLanes; ++lane)
     for (int i = 0; i < 4; ++i) product(lane).c[i] += c[lane / 4 + i / 2 * 8][lane % 4 * 2 + i % 2];
 }

@@ -76,7 +76,7 @@ struct Product {
 /// Lane 4 g + t holds of a: rows g and g + 8, columns 2 t + {0, 1, 8, 9}; of b: the same rows of
 /// column g; of c: rows g and g + 8, columns 2 t + {0, 1}.
 void combine_products(Operands lanes) {
-  float a[kRows][kDepth], b[kDepth][kColumns], c[kRows][kColumns] = {};
+  float a[kRows][kDepth], b[kDepth][kColumns], c[kRows][kColumns];
   for (int lane = 0; lane < kWarpLanes; ++lane) {
     const Product& p = operands_of<Product>(lanes, lane);
     const int g = lane / 4, t = lane % 4;
@@ -87,9 +87,7 @@ void combine_products(Operands lanes) {
         b[2 * t + half * 8 + n][g] = to_float(p.format, half_of(p.b[half], n));
     }
   }
-  for (int row = 0; row < kRows; ++row)
-    for (int k = 0; k < kDepth; ++k)
-      for (int column = 0; column < kColumns; ++column) c[row][column] += a[row][k] * b[k][column];
+  multiply(a, b, c);
   for (int lane = 0; lane < kWarpLanes; ++lane) {
     const Product& p = operands_of<Product>(lanes, lane);
     for (int i = 0; i < 4; ++i) p.c[i] += c[lane / 4 + i / 2 * 8][lane % 4 * 2 + i % 2];

@@ -3,6 +3,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <cstring>
 
 namespace emulation {
 
@@ -27,5 +28,25 @@ std::uint16_t round_to(Format format, float value);
 /// mma.m16n8k16, row.col: c += a * b with f32 accumulators.
 void multiply_matrices(Format format, float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
                        std::uint32_t b1);
+
+/// The product of instructions of one warp. Four columns at a time in a register, which takes a
+/// third of the time; each sum is taken in the order of depth.
+template <class T, int kRows, int kDepth, int kColumns>
+void multiply(const T (&a)[kRows][kDepth], const T (&b)[kDepth][kColumns],
+              T (&c)[kRows][kColumns]) {
+  typedef T Four __attribute__((vector_size(4 * sizeof(T))));
+  static_assert(kColumns == 8);
+  Four right[kDepth][2];
+  std::memcpy(right, b, sizeof(b));
+  for (int row = 0; row < kRows; ++row) {
+    Four low = {}, high = {};
+    for (int k = 0; k < kDepth; ++k) {
+      low += a[row][k] * right[k][0];
+      high += a[row][k] * right[k][1];
+    }
+    std::memcpy(c[row], &low, sizeof(low));
+    std::memcpy(c[row] + 4, &high, sizeof(high));
+  }
+}
 
 }  // namespace emulation

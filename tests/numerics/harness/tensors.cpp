@@ -224,6 +224,7 @@ std::vector<double> TensorSet::download(const Tensor& t, bool* padding_touched) 
   const std::size_t size = dtype == DType::kF32 ? 4 : 2;
   const std::uint8_t* data = t.memory->data();
   std::vector<double> values;
+  values.reserve(t.memory->bytes / size);
   std::vector<std::uint8_t> is_element(padding_touched ? t.memory->bytes : 0);
   for_each_element(t, [&](std::size_t, std::size_t offset) {
     std::uint32_t bits = 0;

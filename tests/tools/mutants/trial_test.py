@@ -63,6 +63,20 @@ class Copy(unittest.TestCase):
         self.expect_restored()
 
 
+class Failures(unittest.TestCase):
+    def test_what_failed_is_the_build_itself_a_unit_or_a_program_of_ours(self):
+        again = "[0/1] Re-running CMake...\nFAILED: build.ninja \n/usr/bin/cmake --regenerate-during-build\n"
+        self.assertEqual(tree.failed_outputs(again), ["build.ninja"])
+        for failed in (["build.ninja"], ["/work/build/CMakeFiles/cmake.verify_globs"], []):
+            self.assertTrue(tree.is_of_build(failed), failed)
+        for output in ("a/CMakeFiles/b.dir/Unity/unity_0_cxx.cxx.o", "bin/lacuna", "cache/liblacuna_cache.a", "bin/liblacuna.so.0.1.0"):
+            self.assertFalse(tree.is_of_build([output]), output)
+            self.assertFalse(tree.is_product(output), output)
+        for output in ("tests/device/dense_d64_bf16_sm_90a.cu", "tests/CMakeFiles/device_kernels.dir/device/device_kernels/dense.cpp.o"):
+            self.assertFalse(tree.is_of_build([output]), output)
+            self.assertTrue(tree.is_product(output), output)
+
+
 class Process(unittest.TestCase):
     def test_one_without_an_end_is_ended_with_its_children(self):
         begin = time.monotonic()

@@ -17,9 +17,10 @@ class Tier:
 
 
 # The second is asked where the first finds nothing.
+# Kernels are compiled one by one (mutation/kernels.py).
 TIERS = {
-    "short": Tier({"LACUNA_TEST_TIER": "short"}, {"LACUNA_ALL_TESTS": "OFF"}),
-    "long": Tier({"LACUNA_TEST_TIER": "all"}, {"LACUNA_ALL_TESTS": "ON"},
+    "short": Tier({"LACUNA_TEST_TIER": "short"}, {"LACUNA_ALL_TESTS": "OFF", "LACUNA_KERNELS_PER_UNIT": "1"}),
+    "long": Tier({"LACUNA_TEST_TIER": "all"}, {"LACUNA_ALL_TESTS": "ON", "LACUNA_KERNELS_PER_UNIT": "1"},
                  ("expr", "device", "sass", "compile", "group", "numerics_interpreter", "numerics", "races"), ("device", "races")),
 }
 

@@ -21,6 +21,21 @@ class Built:
     has_end: bool = True  # within the time given
 
 
+def failed_outputs(text):
+    """Of what ninja wrote."""
+    return re.findall(r"^FAILED: (\S+)", text, re.MULTILINE)
+
+
+def is_of_build(failed):
+    """Has CMake failed when it was run again, or ninja itself? That says nothing about a mutant."""
+    return not failed or any(re.search(r"(?:^|/)(?:build\.ninja|cmake\.verify_globs)$", output) for output in failed)
+
+
+def is_product(output):
+    """Is it made by a program of ours, and no translation unit or link?"""
+    return "_kernels.dir/" in output or not re.search(r"\.o$|^bin/|\.(?:a|so)[.\d]*$", output)
+
+
 def listed_files(root):
     """Paths of the checkout as it is: what git tracks and what it does not ignore."""
     listing = sh(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=root).stdout
@@ -85,9 +100,12 @@ class Build:
     def _make(self, targets, limit_s):
         environment = {**os.environ, "LACUNA_MUTANT_CACHE": shutil.which("ccache") or "", "LACUNA_MUTANT_FLAGS": self.flags}
         done = sh(["ninja", "-C", self.folder, "-j", self.jobs, *targets], env=environment, timeout_s=limit_s)
-        failed = re.findall(r"^FAILED: (\S+)", done.stdout, re.MULTILINE)
-        has_run_products = done.returncode != 0 and not any(
-            re.search(r"\.o$|^bin/|\.(?:a|so)[.\d]*$", output) and "_kernels.dir/" not in output for output in failed)
+        has_run_products = False
+        if done.returncode not in (0, TIMED_OUT):
+            failed = failed_outputs(done.stdout)
+            if is_of_build(failed):
+                raise SystemExit(f"the build of the mutants fails, whatever the mutant:\n{done.stdout[-3000:]}")
+            has_run_products = all(map(is_product, failed))
         return Built(done.returncode == 0, has_run_products, done.stdout, done.returncode != TIMED_OUT)
 
     def is_current(self, target):
