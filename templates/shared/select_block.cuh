@@ -58,7 +58,8 @@ constexpr int pooled_planes(int rows, bool orders_tiles) {
 constexpr int token_planes(bool orders_tiles) {
   return orders_tiles ? row_planes(orders_tiles) : 1;
 }
-/// Of a row of integers that are summed by wgmma, where `keep` asks for the first of it, or an order.
+/// Of a row of integers that are summed by wgmma, where `keep` asks for the first of it, or an
+/// order.
 constexpr int softmax_planes(bool orders_tiles) { return 1 + order_planes(orders_tiles); }
 /// Of rows of cells: log-sums and logits as far as they are needed; p and score of one row.
 constexpr int cell_planes(int rows, bool has_log_sums, bool has_logits, bool orders_tiles) {

@@ -128,9 +128,9 @@ __device__ __forceinline__ void order_last_rows(const Args& args) {
   if (is_beyond<Config>(block_index(), args.attend.n_h)) return;
   const int b = block_index() / args.attend.n_h, h = block_index() - b * args.attend.n_h;
   const auto plane = [&](int number) { return last_rows_plane<Config>(args, b, h, number); };
-  order_tiles<BlockTeam<Config::kThreads>>(plane(0), args.predict.keep_k_tiles,
-                                reinterpret_cast<int*>(plane(2)), reinterpret_cast<int*>(plane(3)),
-                                *reinterpret_cast<Scratch*>(block_smem));
+  order_tiles<BlockTeam<Config::kThreads>>(
+      plane(0), args.predict.keep_k_tiles, reinterpret_cast<int*>(plane(2)),
+      reinterpret_cast<int*>(plane(3)), *reinterpret_cast<Scratch*>(block_smem));
 }
 
 }  // namespace lacuna

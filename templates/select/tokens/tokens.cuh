@@ -344,7 +344,7 @@ class TokenBlock {
       auto& scratch = *reinterpret_cast<OrderScratch<Shape::kWarps>*>(smem_);
       int* const order = reinterpret_cast<int*>(plane(2));
       order_tiles<BlockTeam<Config::kThreads>>(plane(0), args_.predict.keep_k_tiles, order,
-                                    reinterpret_cast<int*>(plane(3)), scratch);
+                                               reinterpret_cast<int*>(plane(3)), scratch);
       select_by_order<Config, Hooks>(args_, row_,
                                      {plane(0), plane(1), order, args_.predict.keep_k_tiles},
                                      visible_, tail_.select.words, SelectScratch::kWords,
