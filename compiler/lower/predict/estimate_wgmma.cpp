@@ -65,10 +65,10 @@ Chosen<int> reference_blocks(const Estimate& estimate) {
   return {4, Origin::kDerived, "few keys and long waits, so as many as shared memory holds"};
 }
 
-/// As many as registers allow of 112 a thread.
+/// As many as registers allow: 96 of each thread, or 128 where there is one warpgroup.
 Chosen<int> softmax_blocks(const Estimate& estimate) {
   return {estimate.tile_q == kWarpgroupRows ? 3 : 2, Origin::kDerived,
-          "products of two steps in registers"};
+          "the sums of 128 keys are in registers"};
 }
 
 ShapeExpr softmax_grid(const Estimate& estimate) {
@@ -130,8 +130,8 @@ Kernels token_softmax_kernels(const EstimateParts& parts) {
                 .function = "predict_token_softmax",
                 .config = token_config(parts),
                 .grid = softmax_grid(estimate),
-                .threads = {consumers + kWarpgroupThreads, Origin::kDerived,
-                            "a warpgroup for each 64 queries of a tile, and one that loads"},
+                .threads = {consumers + kWarpThreads, Origin::kDerived,
+                            "a warpgroup for each 64 queries of a tile, and a warp that loads"},
                 .smem_bytes = {token_softmax_smem_bytes(estimate, head_dim), Origin::kDerived,
                                token_softmax_smem_formula(estimate, head_dim)},
                 .resident_blocks = softmax_blocks(estimate)};

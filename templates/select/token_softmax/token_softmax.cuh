@@ -44,8 +44,9 @@ class TokenSoftmaxConsumer {
     int place = 0;
 #pragma unroll 1
     for (Message message = await(at); message.row >= 0; message = await(at)) {
-      const int number = message.row;
-      const int tiles = estimate(softmax_row<Config>(args_, number), at, message, place);
+      auto& number = smem_.control().row[place];
+      if (thread_index() == 0) number = message.row;
+      const int tiles = estimate(softmax_row<Config>(args_, message.row), at, message, place);
       Team::sync();
       // Found again, instead of held in registers.
       decide(softmax_row<Config>(args_, number), tiles, place);
@@ -257,11 +258,9 @@ __device__ __forceinline__ void predict_token_softmax(const Args& args) {
   fence_mbarrier_init();
   __syncthreads();
   if (warp_index() < Shape::kWarps) {
-    grow_registers<Shape::kConsumerRegisters>();
     TokenSoftmaxConsumer<Config, Hooks, Args>(args, smem).run();
   } else {
-    shrink_registers<Shape::kProducerRegisters>();
-    if (warp_index() == Shape::kWarps) TokenSoftmaxProducer<Config, Hooks, Args>(args, smem).run();
+    TokenSoftmaxProducer<Config, Hooks, Args>(args, smem).run();
   }
 }
 

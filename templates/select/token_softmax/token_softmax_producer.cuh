@@ -164,13 +164,16 @@ class TokenSoftmaxProducer {
     constexpr int kPassBytes = 32 * 16, kPassRows = kPassBytes / Tile::kRowBytes;
     static_assert(Tile::kBytes % (2 * kPassBytes) == 0 && 2 * kPassRows % 8 == 0);
     constexpr u32 kPermuted = Tile::phase(kPassRows) * 16;
-    const u32 even =
-        tile + Tile::offset(lane_index() / Tile::kChunks, lane_index() % Tile::kChunks);
-    const u32 odd = even ^ kPermuted;
-#pragma unroll
-    for (int pass = 0; pass < Tile::kBytes / kPassBytes; ++pass)
-      cp_async_16((pass % 2 == 0 ? even : odd) + static_cast<u32>(pass * kPassBytes),
-                  source + pass * kPassBytes, true);
+    u32 even = tile + Tile::offset(lane_index() / Tile::kChunks, lane_index() % Tile::kChunks);
+    u32 odd = (even ^ kPermuted) + kPassBytes;
+    // Unrolled, each pass would have an address of its own, and registers spill.
+#pragma unroll 1
+    for (int pass = 0; pass < Tile::kBytes; pass += 2 * kPassBytes) {
+      cp_async_16(even, source, true);
+      cp_async_16(odd, source + kPassBytes, true);
+      even += 2 * kPassBytes, odd += 2 * kPassBytes;
+      source += 2 * kPassBytes;
+    }
   }
 
   /// Keys past the end have scales that were never written; the mask hides them.

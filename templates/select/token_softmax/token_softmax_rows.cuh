@@ -69,7 +69,7 @@ class TokenSoftmaxRows {
   };
 
   __device__ __forceinline__ TokenSoftmaxRows(const Args& args, const KeepRow& row)
-      : args_(args), row_(row), first_(warp_index() * kWarpRows + lane_index() / 4) {
+      : args_(args), row_(row), first_(row.q0 + warp_index() * kWarpRows + lane_index() / 4) {
     const PredictArgs& predict = args.predict;
     const long long head = query_head(args, row.b, row.h);
     const float to_log2 = args.attend.scale * Config::kTemperature * kLog2E;
@@ -116,10 +116,10 @@ class TokenSoftmaxRows {
   }
 
   /// Row r of the lane in its query tile.
-  __device__ __forceinline__ int in_tile(int r) const { return first_ + 8 * r; }
+  __device__ __forceinline__ int in_tile(int r) const { return q(r) - row_.q0; }
 
  private:
-  __device__ __forceinline__ int q(int r) const { return row_.q0 + in_tile(r); }
+  __device__ __forceinline__ int q(int r) const { return first_ + 8 * r; }
 
   /// Where no row of the warp has a shift, and all keys are visible. False, and nothing is taken,
   /// if an exponential is too large.
@@ -246,7 +246,7 @@ class TokenSoftmaxRows {
 
   const Args& args_;
   const KeepRow& row_;
-  const int first_;  ///< row 0 of the lane in its query tile
+  const int first_;  ///< row 0 of the lane, a query
   float unit_;       ///< an integer product in log2, but for the scale of the keys
   Log2Sum rows_[2];
   Weights weights_;        ///< of the step that was taken

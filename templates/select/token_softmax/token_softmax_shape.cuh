@@ -2,8 +2,7 @@
 // work, and what lies in its shared memory: read this first.
 //
 //   warpgroup w  queries 64 w .. 64 w + 63 of a query tile, against all keys of each step
-//   the warp behind them  the producer: queries of a row, and keys of each step with their numbers
-//                (three more give their registers up and end: registers are dealt to warpgroups)
+//   last warp    the producer: queries of a row, and keys of each step with their numbers
 //
 //   queries      of the query tile
 //     queries_free  an arrival of each warp that computes, after its last product of a row
@@ -44,11 +43,6 @@ struct TokenSoftmaxShape {
   static constexpr int kWarps = 4 * kWarpgroups;  ///< that compute
   static constexpr int kConsumers = 32 * kWarps;
   static constexpr int kFullArrivals = 1, kEmptyArrivals = kWarps;
-  /// Of 80 at the start: two blocks of three warpgroups share a multiprocessor, or three of two. No
-  /// more can be dealt out than a block had.
-  static constexpr int kConsumerRegisters = kWarpgroups == 2 ? 96 : 112;
-  static constexpr int kProducerRegisters = 48;
-  static_assert(kWarpgroups * kConsumerRegisters + kProducerRegisters <= 80 * (kWarpgroups + 1));
   static constexpr int kStages = softmax_stages(Config::kTileQ), kStepKeys = kSoftmaxStepKeys;
   static constexpr int kPartKeys = kSoftmaxPartKeys, kParts = kStepKeys / kPartKeys;
   static constexpr int kBlocks = kPartKeys / 8;  ///< accumulators of 8 keys, in a part
@@ -86,13 +80,14 @@ struct TokenSoftmaxShape {
     alignas(16) float bias[kStages][kParts][kPartKeys];  ///< in log2
     /// log2 of each row's sum of exp(logit); inf for a row that takes no part.
     alignas(16) float log2_sum[kPlaces][Config::kTileQ];
+    int row[kPlaces];  ///< its number
     SelectScratch select;
     OrderScratch<kOrders ? kWarps : 1> order;
   };
   static constexpr int kQueryOffset = kStages * kKeyBytes;
   static constexpr int kControlOffset = kQueryOffset + QueryPanel::kBytes;
 
-  static_assert(Config::kThreads == kConsumers + 128);
+  static_assert(Config::kThreads == kConsumers + 32);
   static_assert(kControlOffset == token_softmax_tile_bytes(Config::kTileQ, Config::kHeadDim));
   static_assert(kControlOffset + static_cast<int>(sizeof(Control)) <= Config::kSmemBytes);
   static_assert(Config::kTileQ % kWarpgroupRows == 0 && Config::kTileK % kRunKeys == 0);
