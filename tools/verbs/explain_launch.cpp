@@ -44,7 +44,9 @@ struct KernelValue {
 /// Blocks that stay are no more than the multiprocessors of a device, which is not at hand.
 std::string text_of_blocks(const Kernel& kernel, std::int32_t blocks) {
   if (kernel.grid.expr.find("sm_count") == std::string::npos) return std::to_string(blocks);
-  return blocks == kUnlimitedSmCount ? "SMs" : "min(" + std::to_string(blocks) + ", SMs)";
+  const int resident = kernel.resident_blocks.value;
+  const std::string most = resident > 1 ? std::to_string(resident) + " * SMs" : "SMs";
+  return blocks == kUnlimitedSmCount ? most : "min(" + std::to_string(blocks) + ", " + most + ")";
 }
 
 std::vector<KernelValue> values_of(const Kernel& kernel, std::int32_t blocks) {

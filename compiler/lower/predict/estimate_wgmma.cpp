@@ -72,9 +72,11 @@ Chosen<int> softmax_blocks(const Estimate& estimate) {
 }
 
 ShapeExpr softmax_grid(const Estimate& estimate) {
+  const int most = softmax_blocks(estimate).value;
   const std::string rows = at_most(blocks_over(Tensor::kQ, estimate.tile_q), kMostBlocks);
-  const std::string resident = std::to_string(softmax_blocks(estimate).value);
-  return {"min(" + rows + ", " + resident + " * sm_count)",
+  const std::string resident = std::to_string(most);
+  return {resident + " * min((" + rows + " + " + std::to_string(most - 1) + ") // " + resident +
+              ", sm_count)",
           "one for each query tile, but no more than fit at once; each takes one after the other"};
 }
 

@@ -68,7 +68,7 @@ class TokenSoftmaxProducer {
 #pragma unroll 1
     for (; number < rows; parity ^= 1) {
       produce(number, parity);
-      // Asked for early it would need a register throughout the row, of which there are few.
+      // Steps of the row are still to be taken while the atomic is under way.
       RowCounter counter(args_.predict.next_estimate);
       counter.ask();
       number = counter.take();
@@ -166,7 +166,7 @@ class TokenSoftmaxProducer {
     constexpr u32 kPermuted = Tile::phase(kPassRows) * 16;
     u32 even = tile + Tile::offset(lane_index() / Tile::kChunks, lane_index() % Tile::kChunks);
     u32 odd = (even ^ kPermuted) + kPassBytes;
-    // Unrolled, each pass would have an address of its own, and registers spill.
+    // Unrolled, each pass would have an address of its own in registers.
 #pragma unroll 1
     for (int pass = 0; pass < Tile::kBytes; pass += 2 * kPassBytes) {
       cp_async_16(even, source, true);
