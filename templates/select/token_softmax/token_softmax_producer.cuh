@@ -166,8 +166,7 @@ class TokenSoftmaxProducer {
     constexpr u32 kPermuted = Tile::phase(kPassRows) * 16;
     u32 even = tile + Tile::offset(lane_index() / Tile::kChunks, lane_index() % Tile::kChunks);
     u32 odd = (even ^ kPermuted) + kPassBytes;
-    // Unrolled, each pass would have an address of its own in registers.
-#pragma unroll 1
+#pragma unroll 4
     for (int pass = 0; pass < Tile::kBytes; pass += 2 * kPassBytes) {
       cp_async_16(even, source, true);
       cp_async_16(odd, source + kPassBytes, true);
