@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "compiler/expr/expr.hpp"
@@ -50,6 +51,22 @@ class ExprBuilder {
 
 /// Where a node's children have gone: `moved` has the new id of each node before it.
 ExprChildren moved_children(const ExprNode& node, const std::vector<int>& moved);
+
+/// The expression with the node replace(node, children) in the place of each; `children` have been
+/// replaced before. Text and places in it stay. `expr` is not empty.
+template <class Replace>
+Expr rewritten(ExprBuilder& builder, const Expr& expr, std::vector<ParamSymbol> parameters,
+               const Replace& replace) {
+  std::vector<int> moved;
+  moved.reserve(expr.nodes.size());
+  for (const ExprNode& node : expr.nodes) {
+    moved.push_back(replace(node, moved_children(node, moved)));
+    builder.locate(moved.back(), node.begin, node.end);
+  }
+  Expr result = builder.extract(moved.back(), std::move(parameters));
+  result.text = expr.text;
+  return result;
+}
 
 /// The type of `op` on a and b.
 ExprType result_type(const ExprBuilder& builder, ExprOp op, int a, int b);

@@ -22,15 +22,10 @@ int intern_all(ExprBuilder& builder, const Expr& expr) {
 Expr fold(Expr expr) {
   if (expr.empty()) return expr;
   ExprBuilder builder;
-  std::vector<int> moved;
-  moved.reserve(expr.nodes.size());
-  for (const ExprNode& node : expr.nodes) {
-    moved.push_back(builder.copy(node, moved_children(node, moved)));
-    builder.locate(moved.back(), node.begin, node.end);
-  }
-  Expr folded = builder.extract(moved.back(), std::move(expr.parameters));
-  folded.text = std::move(expr.text);
-  return folded;
+  return rewritten(builder, expr, expr.parameters,
+                   [&](const ExprNode& node, const ExprChildren& children) {
+                     return builder.copy(node, children);
+                   });
 }
 
 bool is_constant(const Expr& expr, double value) {

@@ -26,18 +26,14 @@ ParamSpec order_param(std::size_t side) {
 Expr looked_up(const Expr& expr, const OrderIndices& indices,
                const std::vector<ParamSymbol>& symbols) {
   ExprBuilder builder;
-  std::vector<int> moved;
-  for (const ExprNode& node : expr.nodes) {
-    int id = builder.copy(node, moved_children(node, moved));
+  const auto look_up = [&](const ExprNode& node, const ExprChildren& children) {
+    const int id = builder.copy(node, children);
     for (std::size_t side = 0; side < kTokenVariables.size(); ++side)
       if (is_variable(node, kTokenVariables[side]))
-        id = builder.parameter(indices[side], ExprType::kI32, {id, -1, -1, -1});
-    builder.locate(id, node.begin, node.end);
-    moved.push_back(id);
-  }
-  Expr result = builder.extract(moved.back(), symbols);
-  result.text = expr.text;
-  return result;
+        return builder.parameter(indices[side], ExprType::kI32, {id, -1, -1, -1});
+    return id;
+  };
+  return rewritten(builder, expr, symbols, look_up);
 }
 
 }  // namespace

@@ -68,16 +68,11 @@ Expr replaced(const Expr& expr, MeansOf means, const std::vector<ParamSpec>& par
   for (const ParamSpec& param : params) symbols.push_back(param.symbol);
   ExprBuilder builder;
   Counts counts(means, params, moves_queries, builder);
-  std::vector<int> moved;
-  for (const ExprNode& node : expr.nodes) {
-    const int other = counts.of(node);
-    const int id = other >= 0 ? other : builder.copy(node, moved_children(node, moved));
-    builder.locate(id, node.begin, node.end);
-    moved.push_back(id);
-  }
-  Expr result = builder.extract(moved.back(), symbols);
-  result.text = expr.text;
-  return result;
+  return rewritten(builder, expr, std::move(symbols),
+                   [&](const ExprNode& node, const ExprChildren& children) {
+                     const int other = counts.of(node);
+                     return other >= 0 ? other : builder.copy(node, children);
+                   });
 }
 
 }  // namespace

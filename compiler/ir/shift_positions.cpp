@@ -74,31 +74,20 @@ using Indices = std::array<int, kCount>;
 Expr shift_formula(const Expr& expr, bool in_attend, const Indices& indices,
                    const std::vector<ParamSymbol>& parameters) {
   ExprBuilder builder;
-  std::vector<int> moved;
-  const auto parameter = [&](PositionParam param) {
-    return builder.parameter(indices[static_cast<std::size_t>(param)], ExprType::kI32, kNoChildren);
-  };
-  for (const ExprNode& node : expr.nodes) {
-    int id = -1;
-    if (const auto shift = shift_of(node, in_attend);
-        shift && indices[static_cast<std::size_t>(shift->param)] >= 0) {
-      id = parameter(shift->param);
-      if (shift->is_sum)
-        id = builder.make(ExprOp::kAdd, builder.variable(static_cast<Variable>(node.symbol)), id);
-    } else {
-      auto children = moved_children(node, moved);
-      for (std::size_t c = 0; c < children.size() && children[c] >= 0; ++c) {
-        if (is_site_index(expr, node, c))
-          children[c] = builder.variable(*info(expr.parameters[node.symbol].shape[c].axis).index);
-      }
-      id = builder.copy(node, children);
+  return rewritten(builder, expr, parameters, [&](const ExprNode& node, ExprChildren children) {
+    const auto shift = shift_of(node, in_attend);
+    const int param = shift ? indices[static_cast<std::size_t>(shift->param)] : -1;
+    if (param >= 0) {
+      const int by = builder.parameter(param, ExprType::kI32, kNoChildren);
+      if (!shift->is_sum) return by;
+      return builder.make(ExprOp::kAdd, builder.variable(static_cast<Variable>(node.symbol)), by);
     }
-    builder.locate(id, node.begin, node.end);
-    moved.push_back(id);
-  }
-  Expr shifted = builder.extract(moved.back(), parameters);
-  shifted.text = expr.text;
-  return shifted;
+    for (std::size_t c = 0; c < children.size() && children[c] >= 0; ++c) {
+      if (is_site_index(expr, node, c))
+        children[c] = builder.variable(*info(expr.parameters[node.symbol].shape[c].axis).index);
+    }
+    return builder.copy(node, children);
+  });
 }
 
 Diagnostic refusal(Code code, std::string message) {

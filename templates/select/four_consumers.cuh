@@ -39,6 +39,16 @@ struct FourConsumersSmem {
   __device__ __forceinline__ static Mbarrier barrier(const unsigned long long& place) {
     return {shared_address(&place)};
   }
+  /// By a warp: the slot's step is there; the warp has read it for the last time.
+  template <class Ring>
+  __device__ __forceinline__ void await(const Ring& at) const {
+    barrier(control().full[at.slot()]).wait(at.phase());
+  }
+  template <class Ring>
+  __device__ __forceinline__ void release(const Ring& at) const {
+    __syncwarp();
+    if (lane_index() == 0) barrier(control().empty[at.slot()]).arrive();
+  }
   /// By threads n below kStages.
   __device__ __forceinline__ void init_slot(int n) const {
     barrier(control().full[n]).init(Shape::kFullArrivals);

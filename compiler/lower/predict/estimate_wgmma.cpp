@@ -65,7 +65,7 @@ Chosen<int> reference_blocks(const Estimate& estimate) {
   return {4, Origin::kDerived, "few keys and long waits, so as many as shared memory holds"};
 }
 
-/// As many as registers allow: 96 of each thread, or 128 where there is one warpgroup.
+/// As many as fit if each thread has 96 registers, or 128 in a block with one warpgroup.
 Chosen<int> softmax_blocks(const Estimate& estimate) {
   return {estimate.tile_q == kWarpgroupRows ? 3 : 2, Origin::kDerived,
           "the sums of 128 keys are in registers"};

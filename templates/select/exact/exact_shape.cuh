@@ -144,13 +144,10 @@ struct ExactWarp {
 
   /// The step of the slot, less than 0 if there are no more.
   __device__ __forceinline__ int wait(const Ring& at) const {
-    Smem::barrier(smem.control().full[at.slot()]).wait(at.phase());
+    smem.await(at);
     return smem.control().steps[at.slot()];
   }
-  __device__ __forceinline__ void release(const Ring& at) const {
-    __syncwarp();
-    if (lane_index() == 0) Smem::barrier(smem.control().empty[at.slot()]).arrive();
-  }
+  __device__ __forceinline__ void release(const Ring& at) const { smem.release(at); }
 
   /// One after the other: what the registers held is over.
   template <class Rows, class Columns>

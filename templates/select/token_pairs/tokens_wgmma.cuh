@@ -71,17 +71,12 @@ class TokenPairConsumer {
   /// other steps are released.
   __device__ __forceinline__ int find_step(Ring& at) const {
     while (true) {
-      Smem::barrier(smem_.control().full[at.slot()]).wait(at.phase());
+      smem_.await(at);
       const auto message = smem_.control().messages[at.slot()];
       if (message.step < 0 || (message.teams >> team() & 1) != 0) return message.step;
-      release(at);
+      smem_.release(at);
       at.advance();
     }
-  }
-
-  __device__ __forceinline__ void release(const Ring& at) const {
-    __syncwarp();
-    if (lane_index() == 0) Smem::barrier(smem_.control().empty[at.slot()]).arrive();
   }
 
   /// Takes the steps of one word of bits, from `step` on. Returns the first step of the next word.
@@ -116,7 +111,7 @@ class TokenPairConsumer {
       next.advance();
       const int next_step = find_step(next);
       const int second = tell(1);
-      release(at);
+      smem_.release(at);
       at = next;
       if (next_step < 0 || word_of(next_step) != word) {
         publish(second, step, 1, buffer);

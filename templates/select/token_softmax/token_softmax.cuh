@@ -13,7 +13,6 @@
 #pragma once
 
 #include "arch/multiply/wgmma_8bit.cuh"
-#include "select/keep/select.cuh"
 #include "select/token_softmax/token_softmax_producer.cuh"
 #include "select/token_softmax/token_softmax_rows.cuh"
 
@@ -61,14 +60,9 @@ class TokenSoftmaxConsumer {
  private:
   /// The message of a slot, once its step is there.
   __device__ __forceinline__ Message await(const Ring& at) const {
-    Smem::barrier(smem_.control().full[at.slot()]).wait(at.phase());
+    smem_.await(at);
     return smem_.control().messages[at.slot()];
   }
-  __device__ __forceinline__ void release(const Ring& at) const {
-    __syncwarp();
-    if (lane_index() == 0) Smem::barrier(smem_.control().empty[at.slot()]).arrive();
-  }
-
   __device__ __forceinline__ void release_queries() const {
     if (lane_index() == 0) Smem::barrier(smem_.control().queries_free).arrive();
   }
@@ -79,7 +73,7 @@ class TokenSoftmaxConsumer {
                                           int place) const {
     Rows rows(args_, row);
     const int tiles = message.key[0] < 0 ? 0 : take_steps(rows, at, message.tiles, place);
-    release(at);
+    smem_.release(at);
     at.advance();
     release_queries();
     rows.publish(smem_.control().log2_sum[place]);
@@ -103,7 +97,7 @@ class TokenSoftmaxConsumer {
       const int next_tiles = await(next).tiles;
       multiply(sums, next);
       store(rows, at.slot(), place);
-      if (tiles == 0) release(at);
+      if (tiles == 0) smem_.release(at);
       await_product(sums);
       if (tiles != 0) return tiles;
       at = next;

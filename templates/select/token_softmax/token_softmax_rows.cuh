@@ -83,6 +83,7 @@ class TokenSoftmaxRows {
     const Message& message = control.messages[slot];
     Logits logits;
     bool is_taken = false;
+    // Scaled in either branch: the compiler then mixes it with the exponentials that follow.
     if (message.is_partial == 0 && is_plain_) {
       scale(logits, sums, control, slot);
       is_taken = take_plain(logits);
