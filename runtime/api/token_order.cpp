@@ -42,7 +42,7 @@ struct Field {
   int t, h, w;
 };
 
-/// The order of a field's points, each as its number in memory, [t][h][w].
+/// The points of a field in Hilbert order; a point is named by its place in memory, [t][h][w].
 std::vector<std::int32_t> hilbert_order(const Field& field) {
   const int longest = std::max({field.t, field.h, field.w, 1});
   const int bits = std::bit_width(static_cast<unsigned>(longest - 1));

@@ -275,7 +275,7 @@ class Decision {
     return question;
   }
 
-  /// Beside a number the other operand itself; else which of both is larger.
+  /// One operand against a number asks about that operand; two operands ask which is larger.
   Question ask_of_pair(const ExprNode& node) {
     std::size_t a = index(node.children[0]), b = index(node.children[1]);
     ExprOp op = node.op;

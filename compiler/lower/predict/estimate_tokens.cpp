@@ -109,7 +109,7 @@ Kernel share_kernel(const EstimateParts& parts, const char* name, const char* be
 }
 
 /// Tiles of a head by descending p.
-Kernel order_kernel(const EstimateParts& parts) {
+Kernel order_kernel() {
   Kernel kernel{
       .name = "order",
       .because = "keep reads ranks",
@@ -143,7 +143,7 @@ Kernels last_row_kernels(const EstimateParts& parts) {
   const bool orders_tiles = parts.keep.orders_tiles();
   estimate.slots.push_back(scores_of(parts, all_heads(Tensor::kQ), row_planes(orders_tiles)));
   kernels.push_back(std::move(estimate));
-  if (orders_tiles) kernels.push_back(order_kernel(parts));
+  if (orders_tiles) kernels.push_back(order_kernel());
   return kernels;
 }
 

@@ -32,7 +32,7 @@ void check_root(const RuleContext& context) {
                      "leave it out, or write a spec for each branch");
   };
   refuse("mask", "a launch takes one set of lists, and branches have tiles of their own");
-  // Outputs that are added come each from a softmax, and so a sink, of its own.
+  // Where outputs of branches are added, each branch has its own softmax, with its own sink.
   const std::vector<VariantSpec>& branches = context.spec.branches;
   const auto is_added = [](const VariantSpec& branch) { return !branch.branch.weight.empty(); };
   if (std::ranges::none_of(branches, is_added))

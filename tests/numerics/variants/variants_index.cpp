@@ -25,8 +25,9 @@ std::vector<double> rounded(const Variant& v, std::vector<double> values) {
 }
 
 /// A predictor whose rows are tokens, or every `stride`-th; its index is passed as parameters.
+/// Where all weights of a row are negative, most of its keys share the largest score, 0.
 oracle::Predictor& indexed(Variant& v, int tile_q, int tile_k, int heads, int dim, int stride,
-                           Random& random) {
+                           Random& random, double least_weight = -0.5) {
   const oracle::Problem& p = v.problem;
   oracle::Predictor& predictor = v.predictor.emplace();
   predictor.tile_q = tile_q, predictor.tile_k = tile_k;
@@ -37,7 +38,7 @@ oracle::Predictor& indexed(Variant& v, int tile_q, int tile_k, int heads, int di
   index.heads = heads, index.dim = dim;
   index.q = rounded(v, random_param(v, "index_q", {p.n_b, heads, p.n_q, dim}, random, -0.5, 0.5));
   index.k = rounded(v, random_param(v, "index_k", {p.n_b, p.n_k, dim}, random, -0.5, 0.5));
-  index.weight = random_param(v, "index_weight", {p.n_b, heads, p.n_q}, random, -0.5, 1.5);
+  index.weight = random_param(v, "index_weight", {p.n_b, heads, p.n_q}, random, least_weight, 1.5);
   return predictor;
 }
 
@@ -128,7 +129,8 @@ void make_latent_index(Variant& v, Random& random) {
   make_v_of_k(v);
   const int n_q = v.problem.n_q, shift = v.problem.n_k - 1 - (n_q - 1) / kRows;
   v.problem.mask = [=](int q, int k, int, int) { return k <= q / kRows + shift; };
-  oracle::Predictor& p = indexed(v, kRows, 1, 2, 64, kRows, random);
+  // There are few rows, so none may be decided by such ties.
+  oracle::Predictor& p = indexed(v, kRows, 1, 2, 64, kRows, random, 0.0);
   oracle::IndexVectors& index = p.estimate->index;
   index.q = of_tokens(index.q, n_q, kRows, 64);
   index.weight = of_tokens(index.weight, n_q, kRows, 1);
