@@ -1,5 +1,7 @@
 #include "runtime/group/chunks.hpp"
 
+#include <algorithm>
+
 namespace lacuna::group {
 namespace {
 
@@ -28,6 +30,13 @@ Blocks blocks_of(const std::vector<Piece>& pieces, const LaunchShape& shape,
   return {kv_heads.begin, kv_heads.count(), shape.n_h / shape.n_h_kv};
 }
 
+/// Those of the first chunk's heads first, under which it arrives; the others last, under which
+/// results travel.
+void put_early_pieces_around(std::vector<Piece>& pieces) {
+  const auto place = [](const Piece& piece) { return !piece.early ? 1 : piece.chunk == 0 ? 0 : 2; };
+  std::ranges::stable_sort(pieces, {}, place);
+}
+
 }  // namespace
 
 std::vector<std::int32_t> chunk_heads(std::int32_t heads, bool ends_small) {
@@ -52,12 +61,13 @@ int cut_into_chunks(std::vector<std::vector<Piece>>& ranks, const LaunchShape& s
       const Range heads = {begin * blocks.heads_of_block, (begin + count) * blocks.heads_of_block};
       for (const Piece& piece : pieces) {
         const Range part = intersect(piece.heads, heads);
-        if (!part.empty()) cut.push_back({part, piece.q, chunk});
+        if (!part.empty()) cut.push_back({part, piece.q, chunk, piece.early});
       }
       begin += count;
       ++chunk;
     }
     pieces = std::move(cut);
+    put_early_pieces_around(pieces);
     most = std::max(most, chunk);
   }
   return most;

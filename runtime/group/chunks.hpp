@@ -18,8 +18,8 @@ namespace lacuna::group {
 std::vector<std::int32_t> chunk_heads(std::int32_t heads, bool ends_small);
 
 /// Cuts the pieces of each rank by chunks of its KV heads, or of its query heads where it has one
-/// KV head, and puts them in the order of the chunks; within one they stay as they are. Returns the
-/// most chunks of a rank.
+/// KV head, and puts them in the order of the chunks; within one they stay as they are. Early ones
+/// come first and last. Returns the most chunks of a rank.
 int cut_into_chunks(std::vector<std::vector<Piece>>& ranks, const LaunchShape& shape,
                     const CutRules& rules, bool ends_small);
 

@@ -103,49 +103,83 @@ void sort_by_length(std::vector<Piece>& pieces, const Work& work, std::int32_t u
                            [&](const Piece& a, const Piece& b) { return length(a) > length(b); });
 }
 
-/// us of a rank's own work in a chunk.
-double compute_us_of(const std::vector<Piece>& pieces, int chunk, const Problem& problem,
-                     const CutRules& rules, const Work& work, const Rates& rates) {
-  std::vector<Piece> of_chunk;
-  std::ranges::copy_if(pieces, std::back_inserter(of_chunk),
-                       [&](const Piece& piece) { return piece.chunk == chunk; });
-  return (pairs_of(of_chunk, work, rules.unit) + overhead_of(of_chunk, work, rules.unit)) *
-             problem.shape.n_b * 4 * problem.head_dim / (rates.tflops * 1e6) +
-         static_cast<double>(of_chunk.size()) * kLaunchUs;
+/// us of a launch.
+double compute_us_of(const Piece& piece, const Problem& problem, const CutRules& rules,
+                     const Work& work, const Rates& rates) {
+  const double pairs = pairs_of({piece}, work, rules.unit) + overhead_of({piece}, work, rules.unit);
+  return pairs * problem.shape.n_b * 4 * problem.head_dim / (rates.tflops * 1e6) + kLaunchUs;
+}
+
+/// When a rank is done with each of its launches, one after the other. `arrivals`: when the inputs
+/// of each chunk are there. Those of the first come without anything beside them, the others take
+/// multiprocessors from what is computed meanwhile.
+std::vector<double> ends_of_launches(const std::vector<Piece>& pieces,
+                                     const std::vector<double>& arrivals, const Problem& problem,
+                                     const CutRules& rules, const Work& work, const Rates& rates) {
+  std::vector<double> ends;
+  double now = (arrivals.back() - arrivals.front()) * kExchangeSms;
+  for (const Piece& piece : pieces) {
+    if (!piece.early) now = std::max(now, arrivals[static_cast<std::size_t>(piece.chunk)]);
+    now += compute_us_of(piece, problem, rules, work, rates);
+    ends.push_back(now);
+  }
+  return ends;
+}
+
+/// When all launches are done that the results of a chunk wait for.
+double results_ready(const Traffic& traffic, const std::vector<std::vector<double>>& ends,
+                     int chunk) {
+  double ready = 0;
+  for (std::size_t rank = 0; rank < ends.size(); ++rank) {
+    for (std::size_t n = 0; n < ends[rank].size(); ++n) {
+      if (traffic.results_wait_for(static_cast<int>(rank), n, chunk))
+        ready = std::max(ready, ends[rank][n]);
+    }
+  }
+  return ready;
 }
 
 /// The model: chunks arrive one after the other. The pieces of one are computed when it has arrived
-/// and those before are done, and its results are sent when all its pieces are done. All ranks take
+/// and those before are done, and results are sent when what they wait for is done. All ranks take
 /// part in each exchange.
 void add_times(SchemeCost& cost, const TrafficBytes& bytes, const CutRules& rules, const Work& work,
                const Rates& rates) {
-  const std::vector<std::vector<Piece>>& ranks = cost.traffic.pieces;
-  std::vector<double> busy_until(ranks.size(), 0), computing(ranks.size(), 0);
-  std::vector<double> all_done;
-  double link_us = 0;
-  for (int chunk = 0; chunk < cost.traffic.chunks; ++chunk) {
-    const double exchange_us =
+  const Traffic& traffic = cost.traffic;
+  cost.exchange_us = cost.compute_us = cost.total_us = 0;
+  std::vector<double> arrivals;
+  for (int chunk = 0; chunk < traffic.chunks; ++chunk) {
+    cost.exchange_us +=
         exchange_us_of(bytes.inputs.most_of(static_cast<std::size_t>(chunk)), rates);
-    link_us += exchange_us;
-    cost.exchange_us += exchange_us;
-    for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-      const double own_us =
-          compute_us_of(ranks[rank], chunk, cost.traffic.problem, rules, work, rates);
-      const double under_us = chunk > 0 ? exchange_us * kExchangeSms : 0;
-      busy_until[rank] = std::max(busy_until[rank] + under_us, link_us) + own_us;
-      computing[rank] += own_us;
-    }
-    all_done.push_back(most(busy_until));
+    arrivals.push_back(cost.exchange_us);
   }
-  double sent_until = link_us;
-  for (int chunk = 0; chunk < cost.traffic.chunks; ++chunk) {
+  std::vector<std::vector<double>> ends;
+  for (const std::vector<Piece>& pieces : traffic.pieces) {
+    double computing = 0;
+    for (const Piece& piece : pieces)
+      computing += compute_us_of(piece, traffic.problem, rules, work, rates);
+    cost.compute_us = std::max(cost.compute_us, computing);
+    ends.push_back(ends_of_launches(pieces, arrivals, traffic.problem, rules, work, rates));
+    if (!pieces.empty()) cost.total_us = std::max(cost.total_us, ends.back().back());
+  }
+  double sent_until = arrivals.back();
+  for (int chunk = 0; chunk < traffic.chunks; ++chunk) {
     const double exchange_us =
         exchange_us_of(bytes.outputs.most_of(static_cast<std::size_t>(chunk)), rates);
     cost.exchange_us += exchange_us;
-    sent_until = std::max(sent_until, all_done[static_cast<std::size_t>(chunk)]) + exchange_us;
+    if (exchange_us > 0)
+      sent_until = std::max(sent_until, results_ready(traffic, ends, chunk)) + exchange_us;
   }
-  cost.compute_us = most(computing);
-  cost.total_us = std::max(most(busy_until), sent_until);
+  cost.total_us = std::max(cost.total_us, sent_until);
+}
+
+/// Times where results travel chunk by chunk, or where all travel at the end and that is shorter.
+void choose_end(SchemeCost& cost, const CutRules& rules, const Work& work, const Rates& rates) {
+  add_times(cost, count_traffic(cost.traffic), rules, work, rates);
+  if (cost.traffic.chunks == 1 || !cost.traffic.ends_with_own_results()) return;
+  SchemeCost at_end = cost;
+  at_end.traffic.results_at_end = true;
+  add_times(at_end, count_traffic(at_end.traffic), rules, work, rates);
+  if (at_end.total_us < cost.total_us) cost = std::move(at_end);
 }
 
 /// Cuts the exchange where that is worth it.
@@ -164,8 +198,10 @@ SchemeCost cost_scheme(Deal deal, const Problem& problem, const std::vector<Shar
   cost.scheme = deal.scheme;
   cost.refusal = std::move(deal.refusal);
   if (!cost.refusal.empty()) return cost;
-  for (std::vector<Piece>& pieces : deal.ranks) {
+  for (std::size_t rank = 0; rank < deal.ranks.size(); ++rank) {
+    std::vector<Piece>& pieces = deal.ranks[rank];
     cost.pairs.push_back(pairs_of(pieces, work, rules.unit) * problem.shape.n_b);
+    mark_early(pieces, shares[rank], problem.shape, rules, work);
     sort_by_length(pieces, work, rules.unit);
   }
   cost.traffic = {problem, shares, std::move(deal.ranks)};
@@ -180,7 +216,7 @@ SchemeCost cost_scheme(Deal deal, const Problem& problem, const std::vector<Shar
     cost.sent_bytes.push_back(all(bytes.inputs.sent) + all(bytes.outputs.sent));
     cost.received_bytes.push_back(all(bytes.inputs.received) + all(bytes.outputs.received));
   }
-  add_times(cost, bytes, rules, work, rates);
+  choose_end(cost, rules, work, rates);
   return cost;
 }
 

@@ -1,5 +1,6 @@
 #include "runtime/group/deal.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -17,7 +18,7 @@ void add_pieces(Range heads, Range q, const LaunchShape& shape, std::vector<Piec
   const std::int32_t first_whole = (heads.begin + group - 1) / group * group;
   const std::int32_t last_whole = heads.end / group * group;
   const auto add = [&](Range part) {
-    if (!part.empty()) pieces.push_back({part, q, 0});
+    if (!part.empty()) pieces.push_back({part, q});
   };
   if (first_whole > last_whole) return add(heads);
   add({heads.begin, first_whole});
@@ -197,6 +198,29 @@ Deal deal_work(Scheme scheme, const std::vector<Share>& shares, const LaunchShap
       break;
   }
   return deal_heads(shares.size(), shape, rules, work);
+}
+
+void mark_early(std::vector<Piece>& pieces, const Share& share, const LaunchShape& shape,
+                const CutRules& rules, const Work& work) {
+  if (rules.reads_all_keys || work.seen.empty()) return;
+  const auto holds = [](const std::vector<Range>& held, Range tokens) {
+    return tokens.empty() ||
+           std::ranges::any_of(held, [&](const Range& range) { return range.contains(tokens); });
+  };
+  std::vector<Piece> cut;
+  for (const Piece& piece : pieces) {
+    std::int32_t end = piece.q.begin;
+    if (share.heads.contains(piece.heads) &&
+        share.heads_kv.contains(kv_heads_of(piece.heads, shape)) && holds(share.q, piece.q)) {
+      for (std::int32_t u = end / rules.unit; end < piece.q.end; ++u) {
+        if (!holds(share.k, work.seen[static_cast<std::size_t>(u)])) break;
+        end = std::min((u + 1) * rules.unit, piece.q.end);
+      }
+    }
+    if (end > piece.q.begin) cut.push_back({piece.heads, {piece.q.begin, end}, piece.chunk, true});
+    if (end < piece.q.end) cut.push_back({piece.heads, {end, piece.q.end}, piece.chunk});
+  }
+  pieces = std::move(cut);
 }
 
 double overhead_of(const std::vector<Piece>& pieces, const Work& work, std::int32_t unit) {

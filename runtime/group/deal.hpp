@@ -21,7 +21,8 @@ std::string_view name_of(Scheme scheme);
 /// One launch: these query heads of these queries. Heads are of one KV head, or all of several.
 struct Piece {
   Range heads, q;
-  int chunk = 0;  ///< of the exchange: chunks.hpp
+  int chunk = 0;       ///< of the exchange, with its KV heads: chunks.hpp
+  bool early = false;  ///< its rank holds all that it needs
 };
 
 struct Deal {
@@ -32,6 +33,11 @@ struct Deal {
 
 Deal deal_work(Scheme scheme, const std::vector<Share>& shares, const LaunchShape& shape,
                const CutRules& rules, const Work& work);
+
+/// Marks as early what is computed of tokens that the rank itself holds, and cuts pieces where that
+/// ends.
+void mark_early(std::vector<Piece>& pieces, const Share& share, const LaunchShape& shape,
+                const CutRules& rules, const Work& work);
 
 /// Query tiles' beginnings and ends in pairs, see Work::pairs_of_unit.
 double overhead_of(const std::vector<Piece>& pieces, const Work& work, std::int32_t unit);

@@ -36,7 +36,7 @@ std::uint64_t digest_of(const Traffic& traffic) {
     add(static_cast<std::int64_t>(pieces.size()));
     for (const Piece& piece : pieces) {
       for (const Range& range : {piece.heads, piece.q}) add(range.begin), add(range.end);
-      add(piece.chunk);
+      add(piece.chunk), add(piece.early);
     }
   }
   return hash;

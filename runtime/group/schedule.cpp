@@ -15,6 +15,7 @@ class Scheduler {
   Schedule schedule() {
     schedule_.chunks.resize(static_cast<std::size_t>(traffic_.chunks));
     schedule_.results_travel = traffic_.has_outputs();
+    schedule_.results_at_end = traffic_.results_at_end;
     place_tensors();
     for (int peer = 0; peer < traffic_.size(); ++peer) {
       send(traffic_.inputs(rank_, peer), peer, &Chunk::inputs);
@@ -24,7 +25,7 @@ class Scheduler {
     }
     for (const Run& run : traffic_.inputs(rank_, rank_)) copy_own(run, chunk_of(run).own);
     for (const Run& run : traffic_.outputs(rank_, rank_))
-      copy_own(run, chunk_of(run).outputs.after);
+      copy_own(run, schedule_.launches[run.piece].own_results);
     return std::move(schedule_);
   }
 
@@ -68,12 +69,10 @@ class Scheduler {
                          heads_of(k_, TensorId::kK, kv),
                          heads_of(v_, TensorId::kV, kv),
                          place(TensorId::kO, piece.heads, piece.q),
+                         {},
                          {}};
       if (problem_.lse) launch.lse = place(TensorId::kLse, piece.heads, piece.q);
-      Chunk& chunk = schedule_.chunks[static_cast<std::size_t>(piece.chunk)];
-      if (chunk.first_launch == chunk.last_launch) chunk.first_launch = schedule_.launches.size();
       schedule_.launches.push_back(launch);
-      chunk.last_launch = schedule_.launches.size();
     }
   }
 
@@ -199,10 +198,33 @@ class Scheduler {
   View k_, v_;
 };
 
+/// The chunk behind the one that a launch waits for is asked for first, so that its messages are
+/// under way when the launch begins. All inputs are asked for before any results go.
+std::vector<Step> steps_of(const Schedule& schedule) {
+  std::vector<Step> steps = {{Step::kInputs, 0}};
+  const std::size_t chunks = schedule.chunks.size();
+  std::size_t asked = 1;
+  const auto ask_up_to = [&](std::size_t end) {
+    for (; asked < std::min(end, chunks); ++asked) steps.push_back({Step::kInputs, asked});
+  };
+  for (std::size_t n = 0; n < schedule.launches.size(); ++n) {
+    const Piece& piece = schedule.launches[n].piece;
+    if (!piece.early) ask_up_to(static_cast<std::size_t>(piece.chunk) + 2);
+    steps.push_back({Step::kLaunch, n});
+  }
+  ask_up_to(chunks);
+  if (!schedule.results_travel) return steps;
+  for (std::size_t c = schedule.results_at_end ? chunks - 1 : 0; c < chunks; ++c)
+    steps.push_back({Step::kResults, c});
+  return steps;
+}
+
 }  // namespace
 
 Schedule schedule_rank(const Traffic& traffic, int rank) {
-  return Scheduler(traffic, rank).schedule();
+  Schedule schedule = Scheduler(traffic, rank).schedule();
+  schedule.steps = steps_of(schedule);
+  return schedule;
 }
 
 std::size_t Schedule::most_posts() const {
@@ -210,6 +232,17 @@ std::size_t Schedule::most_posts() const {
   for (const Chunk& chunk : chunks)
     most = std::max({most, chunk.inputs.posts.size(), chunk.outputs.posts.size()});
   return most;
+}
+
+bool Schedule::has_exchange_beside(std::size_t launch) const {
+  const Piece& piece = launches[launch].piece;
+  const auto waits = [](const PieceLaunch& other) { return !other.piece.early; };
+  const bool is_first =
+      std::none_of(launches.begin(), launches.begin() + static_cast<std::ptrdiff_t>(launch), waits);
+  const auto chunk = static_cast<std::size_t>(piece.chunk);
+  if (piece.early ? is_first : chunk + 1 < chunks.size()) return true;
+  if (!results_travel) return false;
+  return results_at_end ? launch + 1 == launches.size() : piece.early || chunk > 0;
 }
 
 std::size_t sent_bytes(const Schedule& schedule, const Problem& problem) {

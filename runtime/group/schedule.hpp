@@ -1,10 +1,12 @@
 // What one rank does in a launch, with every place in memory worked out, chunk by chunk:
 //
 //   inputs   own copies, messages     K, V and Q of its pieces come together
-//   launches                          a kernel's launch for each piece
-//   outputs  messages, own copies     O and LSE go to those who hold their tokens
+//   launches own copies               a kernel's launch for each piece; O and LSE that the rank
+//   holds outputs  messages                 O and LSE that others hold
 //
-// What a rank holds whole is used where it lies.
+// What a rank holds whole is used where it lies. Early launches wait for no messages:
+//
+//   inputs 0 | early | inputs 1 | of chunk 0 | inputs 2 | of chunk 1 | ... | early | results
 #pragma once
 
 #include <vector>
@@ -53,26 +55,32 @@ struct View {
 struct PieceLaunch {
   Piece piece;
   View q, k, v, o, lse;
+  std::vector<Copy> own_results;  ///< that the rank holds itself, from buffers
 };
 
 struct Chunk {
   std::vector<Copy> own;  ///< inputs that the rank holds itself, where they had to be brought
                           ///< together with others'
   Phase inputs, outputs;
-  std::size_t first_launch = 0, last_launch = 0;  ///< [first, last)
+};
+
+/// A step of a launch of the group, in the order in which the host asks for them.
+struct Step {
+  enum Kind : std::uint8_t { kInputs, kLaunch, kResults } kind;
+  std::size_t number;  ///< of the chunk, or of the launch
 };
 
 struct Schedule {
   std::vector<Chunk> chunks;
   std::vector<PieceLaunch> launches;
+  std::vector<Step> steps;
   bool results_travel = false;   ///< of some rank; then all ranks take part
+  bool results_at_end = false;   ///< those of all chunks with the last one's
   std::size_t buffer_bytes = 0;  ///< of the workspace; the kernels' own comes behind
 
   std::size_t most_posts() const;
-  /// Whether something is left to do with the results of a chunk.
-  bool has_results(std::size_t chunk) const {
-    return results_travel || !chunks[chunk].outputs.after.empty();
-  }
+  /// Whether others' inputs, or results, may travel while this launch is computed.
+  bool has_exchange_beside(std::size_t launch) const;
 };
 
 /// Parts of the workspace begin at multiples of this.

@@ -72,13 +72,20 @@ std::vector<Run> Traffic::outputs(int from, int to) const {
     const Piece& piece = pieces_of(from)[p];
     const Range heads = intersect(piece.heads, held.heads);
     const auto add = [&](TensorId tensor) {
-      add_runs(Run{.tensor = tensor, .piece = p, .chunk = piece.chunk}, problem.shape, heads,
-               piece.q, held.q, runs);
+      const int chunk = results_at_end ? chunks - 1 : piece.chunk;
+      add_runs(Run{.tensor = tensor, .piece = p, .chunk = chunk}, problem.shape, heads, piece.q,
+               held.q, runs);
     };
     add(TensorId::kO);
     if (problem.lse) add(TensorId::kLse);
   }
   return runs;
+}
+
+bool Traffic::results_wait_for(int rank, std::size_t launch, int chunk) const {
+  const std::vector<Piece>& own = pieces_of(rank);
+  if (results_at_end) return chunk + 1 == chunks && launch + 1 < own.size();
+  return !own[launch].early && own[launch].chunk == chunk;
 }
 
 std::size_t Traffic::bytes_of(const std::vector<Run>& runs) const {
@@ -95,6 +102,19 @@ bool Traffic::has_outputs() const {
     }
   }
   return false;
+}
+
+bool Traffic::ends_with_own_results() const {
+  for (int from = 0; from < size(); ++from) {
+    for (int to = 0; to < size(); ++to) {
+      if (from == to) continue;
+      const std::vector<Run> runs = outputs(from, to);
+      const bool sends_last = std::ranges::any_of(
+          runs, [&](const Run& run) { return run.piece + 1 == pieces_of(from).size(); });
+      if (sends_last) return false;
+    }
+  }
+  return true;
 }
 
 std::size_t Traffic::least_bytes() const {

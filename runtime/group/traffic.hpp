@@ -44,6 +44,8 @@ struct Traffic {
   std::vector<Share> shares;
   std::vector<std::vector<Piece>> pieces;  ///< of each rank, in the order of their launches
   int chunks = 1;                          ///< that the exchange has
+  /// All results travel together, under the last launch of each rank, which has none to send.
+  bool results_at_end = false;
 
   int size() const { return static_cast<int>(shares.size()); }
   const Share& share(int rank) const { return shares[static_cast<std::size_t>(rank)]; }
@@ -58,9 +60,14 @@ struct Traffic {
   /// What rank `from` has computed of what rank `to` holds.
   std::vector<Run> outputs(int from, int to) const;
 
+  /// Whether the results of a chunk are sent only when this launch of a rank is done.
+  bool results_wait_for(int rank, std::size_t launch, int chunk) const;
+
   std::size_t bytes_of(const std::vector<Run>& runs) const;
   /// Whether a rank has results that another one holds.
   bool has_outputs() const;
+  /// Whether the last launch of every rank leaves all its results with the rank.
+  bool ends_with_own_results() const;
   /// The least that has to travel: what each rank needs, less what it holds, and the same of
   /// results.
   std::size_t least_bytes() const;

@@ -11,6 +11,8 @@ namespace lacuna::group {
 namespace {
 
 constexpr std::int32_t kMostCells = 256;  ///< along queries, and along keys
+/// Of all tiles that kernels load together, a multiple.
+constexpr std::int32_t kLoadedKeys = 256;
 /// Rows of a warp raise their maxima together, so that results are the same bits only where those
 /// of one device are together.
 constexpr std::int32_t kRowsThatDecide = 16;
@@ -48,6 +50,29 @@ class MaskGrid {
 
   bool reads_head() const {
     return uses(classifier_.may, Variable::kH) || uses(classifier_.must, Variable::kH);
+  }
+  /// Does what the mask hides follow from tokens alone?
+  bool hides_by_tokens() const {
+    const Expr& may = classifier_.may;
+    return !may.empty() && !uses(may, Variable::kH) && !uses(may, Variable::kB) &&
+           std::ranges::none_of(may.nodes,
+                                [](const ExprNode& node) { return node.op == ExprOp::kParameter; });
+  }
+
+  /// The keys that queries may see, as kernels load them: with those of their tiles.
+  Range seen(std::int32_t q0, std::int32_t q1) {
+    bindings_.set(Variable::kQ0, q0);
+    bindings_.set(Variable::kQ1, q1 - 1);
+    Range keys;
+    const std::int32_t step =
+        std::max(1, ceil_div(shape_.n_k, kMostCells * kLoadedKeys)) * kLoadedKeys;
+    for (std::int32_t k0 = 0; k0 < shape_.n_k; k0 += step) {
+      const std::int32_t k1 = std::min(k0 + step, shape_.n_k);
+      bindings_.set(Variable::kK0, k0);
+      bindings_.set(Variable::kK1, k1 - 1);
+      if (holds(classifier_.may)) keys = {keys.empty() ? k0 : keys.begin, k1};
+    }
+    return keys;
   }
 
   double pairs(std::int32_t head, std::int32_t q0, std::int32_t q1) {
@@ -94,7 +119,7 @@ CutRules cut_rules(const Program& program) {
   rules.reads_tiles = attend.gate.has_value() || std::ranges::any_of(program.params, has_q_tiles);
   for (const Node& node : program.nodes) {
     if (std::holds_alternative<Input>(node.op) || std::holds_alternative<Attend>(node.op)) continue;
-    rules.reads_tiles = true;
+    rules.reads_tiles = rules.reads_all_keys = true;
     if (const auto* select = std::get_if<Select>(&node.op)) {
       rules.unit = std::lcm(rules.unit, select->tile_q);
       rules.whole_kv_heads |= select->shared_heads;
@@ -113,6 +138,7 @@ CutRules both(const CutRules& first, const CutRules& second) {
   CutRules rules = first;
   rules.unit = std::lcm(first.unit, second.unit);
   rules.reads_tiles |= second.reads_tiles;
+  rules.reads_all_keys |= second.reads_all_keys;
   rules.whole_kv_heads |= second.whole_kv_heads;
   if (rules.no_query_cut.empty()) rules.no_query_cut = second.no_query_cut;
   return rules;
@@ -135,6 +161,12 @@ Work work_of_attend(const VariantSpec& spec, const LaunchShape& shape, std::int3
     }
   }
   work.pairs_of_unit = kKeysOfTile * unit;
+  for (std::int32_t first = 0; first < work.units && grid.hides_by_tokens();
+       first += units_of_cell) {
+    const std::int32_t last = std::min(first + units_of_cell, work.units);
+    const Range keys = grid.seen(first * unit, std::min(last * unit, shape.n_q));
+    work.seen.insert(work.seen.end(), static_cast<std::size_t>(last - first), keys);
+  }
   for (std::int32_t h = heads; h < shape.n_h; ++h) {
     std::copy_n(work.pairs.begin(), work.units,
                 work.pairs.begin() + std::ptrdiff_t{h} * work.units);

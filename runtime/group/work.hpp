@@ -8,6 +8,7 @@
 
 #include "compiler/emit/launch_program.hpp"
 #include "compiler/ir/program.hpp"
+#include "runtime/group/layout.hpp"
 
 namespace lacuna::group {
 
@@ -16,6 +17,7 @@ struct CutRules {
   std::int32_t unit = 1;        ///< queries: cuts are at multiples of it
   bool reads_tiles = false;     ///< then a share that begins elsewhere would have other tiles
   bool whole_kv_heads = false;  ///< query heads of one KV head decide together
+  bool reads_all_keys = false;  ///< kernels before attend do, whatever the mask hides
   std::string no_query_cut;     ///< why a head's queries stay together; "" if they need not
 };
 CutRules cut_rules(const Program& program);
@@ -27,6 +29,8 @@ struct Work {
   std::int32_t heads = 0, units = 0;
   std::vector<double> pairs;  ///< [heads, units]
   double pairs_of_unit = 0;   ///< that take as long as to begin and end a unit
+  /// Of each unit: keys beyond which no head sees any, whatever the parameters. Empty: not known.
+  std::vector<Range> seen = {};
 
   double cost(std::int32_t head, std::int32_t unit) const { return at(head, unit) + pairs_of_unit; }
   double at(std::int32_t head, std::int32_t unit) const { return pairs[index(head, unit)]; }

@@ -14,6 +14,7 @@ Work causal_work(const LaunchShape& shape, std::int32_t unit) {
   for (std::int32_t h = 0; h < work.heads; ++h) {
     for (std::int32_t u = 0; u < work.units; ++u) work.pairs.push_back((u + 1.0) * unit * unit);
   }
+  for (std::int32_t u = 0; u < work.units; ++u) work.seen.push_back({0, (u + 1) * unit});
   return work;
 }
 
@@ -97,11 +98,47 @@ TEST(Deal, ChunksHideTheExchange) {
       EXPECT_GT(cost.total_us, cost.compute_us);
     }
     if (kind == LayoutKind::kStriped) continue;
-    for (const Chunk& chunk : schedule_rank(costs[1].traffic, 0).chunks) {
+    const Schedule schedule = schedule_rank(costs[1].traffic, 0);
+    for (const PieceLaunch& launch : schedule.launches) EXPECT_TRUE(launch.own_results.empty());
+    for (const Chunk& chunk : schedule.chunks) {
       EXPECT_TRUE(chunk.outputs.after.empty());
       for (const Copy& copy : chunk.own) EXPECT_NE(copy.tensor, TensorId::kQ);
     }
   }
+}
+
+/// "i" for the inputs of a chunk, "e" for an early launch, "l" for another, "r" for results.
+std::string steps_text(const Schedule& schedule) {
+  std::string text;
+  for (const Step& step : schedule.steps) {
+    const bool early = step.kind == Step::kLaunch && schedule.launches[step.number].piece.early;
+    text += early ? 'e' : "ilr"[step.kind];
+  }
+  return text;
+}
+
+/// Under a causal mask the first of two ranks holds all that its own queries see: these wait for
+/// nothing, and results of other ranks travel while the last of them is computed.
+TEST(Deal, QueriesThatSeeOwnKeysComeFirstAndLast) {
+  const LaunchShape shape{1, 32, 8, 32768, 32768};
+  CutRules rules;
+  rules.unit = 128;
+  const Problem problem{shape, {LayoutKind::kContiguous, 0}, false, false, 128, 2};
+  const auto traffic = [&](Scheme scheme, const CutRules& cut) {
+    return cost_schemes(problem, 2, cut, causal_work(shape, cut.unit),
+                        known_rates("sm_90a", 0, 0))[static_cast<std::size_t>(scheme)]
+        .traffic;
+  };
+  const Traffic rows = traffic(Scheme::kRows, rules);
+  EXPECT_EQ(steps_text(schedule_rank(rows, 0)), "ieilililleeer");
+  EXPECT_EQ(steps_text(schedule_rank(rows, 1)), "iililillr");
+  EXPECT_EQ(rows.pieces_of(0).front().q, (Range{0, 16384}));
+  // Kernels that read all keys wait for them; the last launch has results of own queries there,
+  // too.
+  rules.reads_all_keys = true;
+  EXPECT_EQ(steps_text(schedule_rank(traffic(Scheme::kRows, rules), 0)), "iillillillllr");
+  // Heads are all of their tokens.
+  EXPECT_EQ(steps_text(schedule_rank(traffic(Scheme::kHeads, {}), 1)), "iilillrrr");
 }
 
 TEST(Deal, PiecesHaveOneKvHeadOrAllHeadsOfSeveral) {

@@ -28,20 +28,19 @@ class GroupLaunch {
     std::ranges::copy(lanes.more, lane_.begin() + 1);
   }
 
-  /// All inputs are asked for before any results go: ranks have to do the same in the same order.
+  /// Ranks ask for the exchange in the same order.
   bool run() {
     std::optional<ContextScope> scope;
     if (device_ != nullptr) scope.emplace(*device_);
     if (!check_group_launch(plan_, args_, bound_, diagnostics_)) return false;
-    const std::vector<Chunk>& chunks = plan_.schedule.chunks;
-    if (!mark(caller_) || !fork() || !bring_inputs(0) || !copy_own_of_later_chunks()) return false;
-    for (std::size_t c = 0; c < chunks.size(); ++c) {
-      // The chunk after this one first, so that its messages are under way when the launch begins.
-      if (c + 1 < chunks.size() && !bring_inputs(c + 1)) return false;
-      if (!launch_chunk(c)) return false;
-    }
-    for (std::size_t c = 0; c < chunks.size(); ++c) {
-      if (plan_.schedule.has_results(c) && !return_results(c)) return false;
+    if (!mark(caller_) || !fork()) return false;
+    const Schedule& schedule = plan_.schedule;
+    has_copied_ = schedule.launches.empty();
+    for (const Step& step : schedule.steps) {
+      const bool good = step.kind == Step::kInputs   ? bring_inputs(step.number)
+                        : step.kind == Step::kLaunch ? run_piece(step.number)
+                                                     : return_results(step.number);
+      if (!good) return false;
     }
     return join() && mark(caller_);
   }
@@ -91,39 +90,38 @@ class GroupLaunch {
            (device_ == nullptr || record(kFirstChunkSignal + c, exchange_));
   }
 
-  /// While the messages of the first chunk are under way, which need few SMs.
-  bool copy_own_of_later_chunks() {
+  /// Before the first launch. Those of the first chunk come when its messages have, unless that
+  /// launch is early: meanwhile messages of the second begin, before the launch takes its SMs.
+  bool copy_own_inputs() {
     const std::vector<Chunk>& chunks = plan_.schedule.chunks;
-    return std::all_of(chunks.begin() + 1, chunks.end(),
-                       [&](const Chunk& chunk) { return copy_all(chunk.own, caller_); });
-  }
-
-  /// The own copies of the first chunk come when its messages have: meanwhile those of the second
-  /// begin, before the first launch takes its SMs.
-  bool launch_chunk(std::size_t c) {
-    const Chunk& chunk = plan_.schedule.chunks[c];
-    if (c == 0) {
+    const bool is_early = plan_.schedule.launches.front().piece.early;
+    has_copied_ = true;
+    if (is_early && !copy_all(chunks.front().own, caller_)) return false;
+    for (std::size_t c = 1; c < chunks.size(); ++c) {
+      if (!copy_all(chunks[c].own, caller_)) return false;
+    }
+    if (!is_early) {
       if (device_ != nullptr && !wait(caller_, kFirstChunkSignal)) return false;
-      if (!copy_all(chunk.own, caller_)) return false;
-      if (device_ != nullptr && !record(kCopiesSignal, caller_)) return false;
+      if (!copy_all(chunks.front().own, caller_)) return false;
     }
-    for (std::size_t n = chunk.first_launch; n < chunk.last_launch; ++n) {
-      if (!run_piece(n, c)) return false;
-    }
-    return true;
+    return device_ == nullptr || record(kCopiesSignal, caller_);
   }
 
-  bool run_piece(std::size_t n, std::size_t chunk) {
+  bool run_piece(std::size_t n) {
+    if (!has_copied_ && !copy_own_inputs()) return false;
+    const PieceLaunch& launch = plan_.schedule.launches[n];
     const std::size_t lane = n % kLanes;
     CUstream stream = lane_[lane];
+    const std::size_t arrival = kFirstChunkSignal + static_cast<std::size_t>(launch.piece.chunk);
     if (device_ != nullptr &&
-        (!wait(stream, kCopiesSignal) || !wait(stream, kFirstChunkSignal + chunk) ||
+        (!wait(stream, kCopiesSignal) || (!launch.piece.early && !wait(stream, arrival)) ||
          (n > 0 && !wait(stream, free_signal(n - 1))) || !record(free_signal(n), stream)))
       return false;
     const LaunchPlaces places{plan_, args_, bound_};
     const PieceArguments piece(places, n, stream, lane);
     return mark(stream) && launch_kernel(*plan_.kernel->kernel, piece.args, diagnostics_) &&
-           mark(stream) && (args_.counts == nullptr || copy_counts(n, stream)) &&
+           mark(stream) && copy_all(launch.own_results, stream) &&
+           (args_.counts == nullptr || copy_counts(n, stream)) &&
            (device_ == nullptr || record(done_signal(n), stream));
   }
 
@@ -151,14 +149,12 @@ class GroupLaunch {
   }
 
   bool return_results(std::size_t c) {
-    const Chunk& chunk = plan_.schedule.chunks[c];
-    for (std::size_t n = chunk.first_launch; n < chunk.last_launch && device_ != nullptr; ++n) {
-      if (!wait(exchange_, done_signal(n))) return false;
+    for (std::size_t n = 0; n < plan_.schedule.launches.size() && device_ != nullptr; ++n) {
+      if (plan_.traffic.results_wait_for(ranks_.rank, n, static_cast<int>(c)) &&
+          !wait(exchange_, done_signal(n)))
+        return false;
     }
-    const Phase& phase = chunk.outputs;
-    return mark(exchange_) &&
-           (plan_.schedule.results_travel ? run_phase(phase) : copy_all(phase.after, exchange_)) &&
-           mark(exchange_);
+    return mark(exchange_) && run_phase(plan_.schedule.chunks[c].outputs) && mark(exchange_);
   }
 
   bool run_phase(const Phase& phase) {
@@ -243,24 +239,17 @@ class GroupLaunch {
   CUstream caller_ = nullptr, exchange_ = nullptr;
   std::array<CUstream, kLanes> lane_{};
   std::size_t marked_ = 0;
+  bool has_copied_ = false;  ///< what the rank itself has of the inputs
 };
 
 }  // namespace
 
 std::vector<std::string> event_names(const Schedule& schedule) {
+  constexpr std::array kNames = {"inputs ", "launch ", "results "};
   std::vector<std::string> names = {"begin"};
-  const auto add = [&](const std::string& what, std::size_t number) {
-    names.push_back(what + " " + std::to_string(number) + " begins");
-    names.push_back(what + " " + std::to_string(number) + " ends");
-  };
-  add("inputs", 0);
-  for (std::size_t c = 0; c < schedule.chunks.size(); ++c) {
-    if (c + 1 < schedule.chunks.size()) add("inputs", c + 1);
-    for (std::size_t n = schedule.chunks[c].first_launch; n < schedule.chunks[c].last_launch; ++n)
-      add("launch", n);
-  }
-  for (std::size_t c = 0; c < schedule.chunks.size(); ++c) {
-    if (schedule.has_results(c)) add("results", c);
+  for (const Step& step : schedule.steps) {
+    for (const char* what : {" begins", " ends"})
+      names.push_back(kNames[step.kind] + std::to_string(step.number) + what);
   }
   names.emplace_back("end");
   return names;

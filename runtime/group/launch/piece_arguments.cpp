@@ -149,12 +149,6 @@ const ParamSpec* find_param(const GroupPlan& plan, const char* name) {
   return nullptr;
 }
 
-std::int32_t sm_margin_of(const GroupPlan& plan, int chunk) {
-  const bool inputs_come = chunk + 1 < plan.traffic.chunks;
-  const bool results_go = plan.schedule.results_travel && chunk > 0;
-  return inputs_come || results_go ? plan.kernel->group->sm_margin : 0;
-}
-
 PieceArguments::PieceArguments(const LaunchPlaces& places, std::size_t n, void* stream,
                                std::size_t lane) {
   const PieceLaunch& launch = places.plan.schedule.launches[n];
@@ -177,7 +171,8 @@ PieceArguments::PieceArguments(const LaunchPlaces& places, std::size_t n, void* 
   args.params_count = params.count;
   args.stream = stream;
   args.softmax_scale = places.args.softmax_scale;
-  args.sm_margin = sm_margin_of(places.plan, launch.piece.chunk);
+  if (places.plan.schedule.has_exchange_beside(n))
+    args.sm_margin = places.plan.kernel->group->sm_margin;
   args.workspace_bytes = places.plan.lane_bytes[lane];
   if (args.workspace_bytes > 0)
     args.workspace =

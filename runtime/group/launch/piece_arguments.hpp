@@ -52,12 +52,10 @@ struct LaunchPlaces {
 /// The parameter of a plan's kernel; null if it has none of this name.
 const ParamSpec* find_param(const GroupPlan& plan, const char* name);
 
-/// Multiprocessors that a launch of a chunk leaves to what is exchanged meanwhile: inputs of later
-/// chunks, results of earlier ones. Its blocks are persistent: those that hold all multiprocessors
-/// would keep NCCL's waiting until the launch drains. What is left stays idle for as long only as
-/// nothing is exchanged and the next launch has not come, whose blocks take it.
-std::int32_t sm_margin_of(const GroupPlan& plan, int chunk);
-
+/// A launch beside which something travels leaves multiprocessors to that: its blocks are
+/// persistent, and those that hold all of them would keep NCCL's waiting until the launch drains.
+/// What is left stays idle for as long only as nothing is exchanged and the next launch has not
+/// come, whose blocks take it.
 struct PieceArguments {
   TensorView q, k, v, o, lse, counts;
   ParamViews params;

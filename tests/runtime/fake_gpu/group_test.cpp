@@ -141,12 +141,18 @@ TEST_F(GroupProtocol, LaunchesLeaveMultiprocessorsToInputsOfLaterChunks) {
   const std::pair<std::int32_t, unsigned> kMargins[] = {{0, 116}, {8, 124}, {-1, 132}};
   for (const auto& [margin, grid] : kMargins) {
     const Group made = group(/*link_gb_s=*/0.001, margin);
-    const GroupPlan planned = plan(made, Layout::kContiguous, Scheme::kGather, kLarge);
-    forget();
-    planned.launch(arguments(planned));
-    ASSERT_EQ(count("cuLaunchKernelEx"), 3);
-    EXPECT_EQ(grids_of(3), (std::vector<unsigned>{grid, grid, 132}))
-        << "nothing comes under the last";
+    const auto launch = [&](Scheme scheme, int launches) {
+      const GroupPlan planned = plan(made, Layout::kContiguous, scheme, kLarge);
+      forget();
+      planned.launch(arguments(planned));
+      EXPECT_EQ(count("cuLaunchKernelEx"), launches);
+      return grids_of(launches);
+    };
+    EXPECT_EQ(launch(Scheme::kGather, 3), (std::vector<unsigned>{grid, grid, grid}))
+        << "the queries of the first rank see own keys alone: all comes under any launch";
+    EXPECT_EQ(launch(Scheme::kRows, 6), (std::vector<unsigned>{grid, grid, grid, 132, 132, grid}))
+        << "nothing comes under the launch that waits for the last chunk; results go under the "
+           "last one";
   }
 }
 
@@ -176,9 +182,9 @@ TEST_F(GroupProtocol, RecordsTheEventsThatThePlanNames) {
   const Group made = group(/*link_gb_s=*/0.001);
   const GroupPlan planned = plan(made);
   const auto names = nlohmann::json::parse(planned.json())["events"];
-  EXPECT_EQ(names, nlohmann::json({"begin", "inputs 0 begins", "inputs 0 ends", "inputs 1 begins",
-                                   "inputs 1 ends", "launch 0 begins", "launch 0 ends",
-                                   "launch 1 begins", "launch 1 ends", "end"}));
+  EXPECT_EQ(names, nlohmann::json({"begin", "inputs 0 begins", "inputs 0 ends", "launch 0 begins",
+                                   "launch 0 ends", "launch 1 begins", "launch 1 ends",
+                                   "inputs 1 begins", "inputs 1 ends", "end"}));
   LaunchArgs args = arguments(planned);
   for (std::size_t i = 0; i < names.size(); ++i)
     args.stage_events.push_back(reinterpret_cast<void*>(std::size_t{0x7000} + i));
