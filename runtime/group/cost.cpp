@@ -145,7 +145,6 @@ double results_ready(const Traffic& traffic, const std::vector<std::vector<doubl
 void add_times(SchemeCost& cost, const TrafficBytes& bytes, const CutRules& rules, const Work& work,
                const Rates& rates) {
   const Traffic& traffic = cost.traffic;
-  cost.exchange_us = cost.compute_us = cost.total_us = 0;
   std::vector<double> arrivals;
   for (int chunk = 0; chunk < traffic.chunks; ++chunk) {
     cost.exchange_us +=
@@ -172,24 +171,72 @@ void add_times(SchemeCost& cost, const TrafficBytes& bytes, const CutRules& rule
   cost.total_us = std::max(cost.total_us, sent_until);
 }
 
-/// Times where results travel chunk by chunk, or where all travel at the end and that is shorter.
-void choose_end(SchemeCost& cost, const CutRules& rules, const Work& work, const Rates& rates) {
-  add_times(cost, count_traffic(cost.traffic), rules, work, rates);
-  if (cost.traffic.chunks == 1 || !cost.traffic.ends_with_own_results()) return;
-  SchemeCost at_end = cost;
-  at_end.traffic.results_at_end = true;
-  add_times(at_end, count_traffic(at_end.traffic), rules, work, rates);
-  if (at_end.total_us < cost.total_us) cost = std::move(at_end);
+/// What travels, and how long all takes.
+void add_figures(SchemeCost& cost, const CutRules& rules, const Work& work, const Rates& rates) {
+  for (const std::vector<Piece>& pieces : cost.traffic.pieces)
+    cost.most_launches = std::max(cost.most_launches, pieces.size());
+  const TrafficBytes bytes = count_traffic(cost.traffic);
+  for (std::size_t rank = 0; rank < cost.traffic.pieces.size(); ++rank) {
+    const auto all = [&](const std::vector<std::vector<std::size_t>>& of_ranks) {
+      return sum(of_ranks[rank]);
+    };
+    cost.sent_bytes.push_back(all(bytes.inputs.sent) + all(bytes.outputs.sent));
+    cost.received_bytes.push_back(all(bytes.inputs.received) + all(bytes.outputs.received));
+  }
+  add_times(cost, bytes, rules, work, rates);
 }
 
-/// Cuts the exchange where that is worth it.
-void cut_traffic(Traffic& traffic, const CutRules& rules, const Rates& rates) {
-  const TrafficBytes whole = count_traffic(traffic);
+/// Cuts the last piece of each rank so that the very last takes about `tail_us`.
+void cut_tails(Traffic& traffic, double tail_us, const CutRules& rules, const Work& work,
+               const Rates& rates) {
+  for (std::vector<Piece>& pieces : traffic.pieces) {
+    if (pieces.empty()) continue;
+    Piece rest = pieces.back(), tail = rest;
+    double left_us = tail_us - kLaunchUs;
+    for (tail.q.end = tail.q.begin; tail.q.end < rest.q.end && left_us > 0;) {
+      Piece unit = tail;
+      unit.q = {tail.q.end, std::min((tail.q.end / rules.unit + 1) * rules.unit, rest.q.end)};
+      tail.q.end = unit.q.end;
+      left_us -= compute_us_of(unit, traffic.problem, rules, work, rates) - kLaunchUs;
+    }
+    rest.q.begin = tail.q.end;
+    if (rest.q.empty()) continue;
+    pieces.back() = rest;
+    pieces.push_back(tail);
+  }
+}
+
+/// In chunks whose results travel one by one, or all together at the end.
+std::optional<SchemeCost> cost_in_chunks(SchemeCost cost, bool at_end, const CutRules& rules,
+                                         const Work& work, const Rates& rates) {
+  Traffic& traffic = cost.traffic;
+  const bool ends_small = traffic.has_outputs() && !at_end;
+  traffic.chunks = cut_into_chunks(traffic.pieces, traffic.problem.shape, rules, ends_small);
+  if (at_end) {
+    if (traffic.chunks == 1 || !traffic.ends_with_own_results()) return std::nullopt;
+    traffic.results_at_end = true;
+    const auto last = static_cast<std::size_t>(traffic.chunks - 1);
+    cut_tails(traffic, exchange_us_of(count_traffic(traffic).outputs.most_of(last), rates), rules,
+              work, rates);
+  }
+  add_figures(cost, rules, work, rates);
+  return cost;
+}
+
+/// Cuts the exchange where that is worth it, in the way that takes the least time.
+SchemeCost cost_exchange(SchemeCost cost, const CutRules& rules, const Work& work,
+                         const Rates& rates) {
+  const TrafficBytes whole = count_traffic(cost.traffic);
   const double exchange_us = exchange_us_of(whole.inputs.most_of(0), rates) +
                              exchange_us_of(whole.outputs.most_of(0), rates);
-  if (exchange_us < kWorthCuttingUs) return;
-  traffic.chunks =
-      cut_into_chunks(traffic.pieces, traffic.problem.shape, rules, traffic.has_outputs());
+  if (exchange_us < kWorthCuttingUs) {
+    add_figures(cost, rules, work, rates);
+    return cost;
+  }
+  const auto one_by_one = cost_in_chunks(cost, false, rules, work, rates);
+  const auto at_end = cost.traffic.has_outputs() ? cost_in_chunks(cost, true, rules, work, rates)
+                                                 : std::optional<SchemeCost>();
+  return at_end && at_end->total_us < one_by_one->total_us ? *at_end : *one_by_one;
 }
 
 SchemeCost cost_scheme(Deal deal, const Problem& problem, const std::vector<Share>& shares,
@@ -205,19 +252,7 @@ SchemeCost cost_scheme(Deal deal, const Problem& problem, const std::vector<Shar
     sort_by_length(pieces, work, rules.unit);
   }
   cost.traffic = {problem, shares, std::move(deal.ranks)};
-  cut_traffic(cost.traffic, rules, rates);
-  for (const std::vector<Piece>& pieces : cost.traffic.pieces)
-    cost.most_launches = std::max(cost.most_launches, pieces.size());
-  const TrafficBytes bytes = count_traffic(cost.traffic);
-  for (std::size_t rank = 0; rank < shares.size(); ++rank) {
-    const auto all = [&](const std::vector<std::vector<std::size_t>>& of_ranks) {
-      return sum(of_ranks[rank]);
-    };
-    cost.sent_bytes.push_back(all(bytes.inputs.sent) + all(bytes.outputs.sent));
-    cost.received_bytes.push_back(all(bytes.inputs.received) + all(bytes.outputs.received));
-  }
-  choose_end(cost, rules, work, rates);
-  return cost;
+  return cost_exchange(std::move(cost), rules, work, rates);
 }
 
 Json cost_json(const SchemeCost& cost) {

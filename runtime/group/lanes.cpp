@@ -1,5 +1,7 @@
 #include "runtime/group/lanes.hpp"
 
+#include <algorithm>
+
 namespace lacuna::group {
 
 Lanes::~Lanes() {
@@ -9,7 +11,8 @@ Lanes::~Lanes() {
     if (stream != nullptr) device->driver->cuStreamDestroy(stream);
   };
   destroy(exchange);
-  for (CUstream stream : more) destroy(stream);
+  for (CUstream stream : turns) destroy(stream);
+  destroy(last);
 }
 
 std::shared_ptr<Lanes> make_lanes(const std::shared_ptr<const Device>& device,
@@ -18,7 +21,7 @@ std::shared_ptr<Lanes> make_lanes(const std::shared_ptr<const Device>& device,
   const Driver& driver = *device->driver;
   lanes->device = device;
   const ContextScope scope(*device);
-  int least = 0, greatest = 0;
+  int least = 0, greatest = 0;  // a higher priority is a smaller number
   const auto make = [&](CUstream& stream, int priority) {
     return check_driver(driver,
                         driver.cuStreamCreateWithPriority(&stream, kStreamNonBlocking, priority),
@@ -26,8 +29,12 @@ std::shared_ptr<Lanes> make_lanes(const std::shared_ptr<const Device>& device,
   };
   bool made = check_driver(driver, driver.cuCtxGetStreamPriorityRange(&least, &greatest),
                            "cuCtxGetStreamPriorityRange", diagnostics) &&
-              make(lanes->exchange, greatest);
-  for (CUstream& stream : lanes->more) made = made && make(stream, least);
+              make(lanes->exchange, greatest) && make(lanes->last, least);
+  int priority = std::min(greatest + 1, least);
+  for (CUstream& stream : lanes->turns) {
+    made = made && make(stream, priority);
+    priority = std::min(priority + 1, std::max(least - 1, greatest));
+  }
   return made ? lanes : nullptr;
 }
 

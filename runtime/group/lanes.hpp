@@ -1,13 +1,14 @@
 // The streams of a launch of a group, and what waits for what. On the CPU there are none: what is
 // called is done on return, in the same order.
 //
-//   caller's stream   fork | own copies | launch 0 ...                              | join
-//   other lanes            |            | launch 1 ... | launch 2 ... | launch 3 ...
+//   caller's stream   fork | own copies |                                           | join
+//   lanes                  |            | launch 0 ... | launch 1 ... | launch 2 ...
 //   exchange          messages 0 | messages 1 | ...                | results 0 | ...|
 //
-// Launches take turns on the lanes, so that the blocks of one begin where those of others end, and
-// begin in their order: each waits for the one before it to be free to begin. The
-// exchange has the highest priority, and launches leave it SMs (sm_margin_of).
+// Launches take turns on the lanes, so that the blocks of one begin where those of others end. Each
+// waits for the one before it to be free to begin, and earlier lanes have higher priorities: of
+// launches that are all free the first begins. The exchange has the highest, and launches leave it
+// multiprocessors (Schedule::has_exchange_beside).
 #pragma once
 
 #include <array>
@@ -18,16 +19,16 @@
 
 namespace lacuna::group {
 
-/// The caller's stream and those of Lanes::more. A launch waits for the one this many before it.
-/// With fewer lanes multiprocessors would idle while the last tiles of one launch are computed,
-/// although launches behind it have work for them.
+/// A launch waits for the one this many before it. With fewer lanes multiprocessors would idle
+/// while the last tiles of one launch are computed, although launches behind it have work for them.
 inline constexpr std::size_t kLanes = 8;
 
 /// Of a group; used by one launch after the other.
 struct Lanes {
   std::shared_ptr<const Device> device;
   CUstream exchange = nullptr;
-  std::array<CUstream, kLanes - 1> more{};
+  std::array<CUstream, kLanes> turns{};
+  CUstream last = nullptr;  ///< of the launch under which all results travel, behind all others
 
   Lanes() = default;
   Lanes(const Lanes&) = delete;

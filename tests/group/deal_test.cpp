@@ -130,13 +130,13 @@ TEST(Deal, QueriesThatSeeOwnKeysComeFirstAndLast) {
         .traffic;
   };
   const Traffic rows = traffic(Scheme::kRows, rules);
-  EXPECT_EQ(steps_text(schedule_rank(rows, 0)), "ieilililleeer");
-  EXPECT_EQ(steps_text(schedule_rank(rows, 1)), "iililillr");
+  EXPECT_EQ(steps_text(schedule_rank(rows, 0)), "ieililleeer");
+  EXPECT_EQ(steps_text(schedule_rank(rows, 1)), "iililllr");
   EXPECT_EQ(rows.pieces_of(0).front().q, (Range{0, 16384}));
   // Kernels that read all keys wait for them; the last launch has results of own queries there,
   // too.
   rules.reads_all_keys = true;
-  EXPECT_EQ(steps_text(schedule_rank(traffic(Scheme::kRows, rules), 0)), "iillillillllr");
+  EXPECT_EQ(steps_text(schedule_rank(traffic(Scheme::kRows, rules), 0)), "iillilllllr");
   // Heads are all of their tokens.
   EXPECT_EQ(steps_text(schedule_rank(traffic(Scheme::kHeads, {}), 1)), "iilillrrr");
 }

@@ -21,11 +21,8 @@ class GroupLaunch {
         diagnostics_(diagnostics),
         device_(plan.kernel->group->engine->gpu.get()) {
     if (device_ == nullptr) return;
-    const Lanes& lanes = *plan.kernel->group->lanes;
     caller_ = static_cast<CUstream>(args.stream);
-    exchange_ = lanes.exchange;
-    lane_[0] = caller_;
-    std::ranges::copy(lanes.more, lane_.begin() + 1);
+    exchange_ = plan.kernel->group->lanes->exchange;
   }
 
   /// Ranks ask for the exchange in the same order.
@@ -107,15 +104,24 @@ class GroupLaunch {
     return device_ == nullptr || record(kCopiesSignal, caller_);
   }
 
+  CUstream stream_of(std::size_t n) const {
+    if (device_ == nullptr) return nullptr;
+    const Lanes& lanes = *plan_.kernel->group->lanes;
+    const bool is_last = plan_.schedule.results_at_end && n + 1 == plan_.schedule.launches.size();
+    return is_last ? lanes.last : lanes.turns[n % kLanes];
+  }
+
   bool run_piece(std::size_t n) {
     if (!has_copied_ && !copy_own_inputs()) return false;
     const PieceLaunch& launch = plan_.schedule.launches[n];
     const std::size_t lane = n % kLanes;
-    CUstream stream = lane_[lane];
+    CUstream stream = stream_of(n);
     const std::size_t arrival = kFirstChunkSignal + static_cast<std::size_t>(launch.piece.chunk);
     if (device_ != nullptr &&
         (!wait(stream, kCopiesSignal) || (!launch.piece.early && !wait(stream, arrival)) ||
-         (n > 0 && !wait(stream, free_signal(n - 1))) || !record(free_signal(n), stream)))
+         (n > 0 && !wait(stream, free_signal(n - 1))) ||
+         (n >= kLanes && !wait(stream, done_signal(n - kLanes))) ||
+         !record(free_signal(n), stream)))
       return false;
     const LaunchPlaces places{plan_, args_, bound_};
     const PieceArguments piece(places, n, stream, lane);
@@ -237,7 +243,6 @@ class GroupLaunch {
   const Device* device_;
   BoundLaunch bound_;
   CUstream caller_ = nullptr, exchange_ = nullptr;
-  std::array<CUstream, kLanes> lane_{};
   std::size_t marked_ = 0;
   bool has_copied_ = false;  ///< what the rank itself has of the inputs
 };

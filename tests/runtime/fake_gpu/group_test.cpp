@@ -124,8 +124,8 @@ TEST_F(GroupProtocol, ExchangesInChunksOnAStreamOfTheHighestPriority) {
   EXPECT_EQ(nccl().calls[1], "ncclSend " + std::to_string(256 * 128 * 2) + " peer 1");
   EXPECT_EQ(nccl().stream, fake_lane(-5));
   ASSERT_EQ(count("cuLaunchKernelEx"), 2);
-  EXPECT_EQ(fake().launch_streams[0], static_cast<CUstream>(args.stream));
-  EXPECT_EQ(fake().launch_streams[1], fake_lane(0));
+  EXPECT_EQ(fake().launch_streams[0], fake_lane(-4));
+  EXPECT_EQ(fake().launch_streams[1], fake_lane(-3));
   EXPECT_EQ(count("cuMemcpyDtoDAsync"), 4) << "a copy of K and one of V for each chunk";
   EXPECT_EQ(count("cuStream"), 0) << "no launch waits for a stream";
   EXPECT_EQ(count("cuMemAlloc") + count("cuEventCreate") + count("cuStreamCreateWithPriority"), 0);
@@ -140,7 +140,7 @@ std::vector<unsigned> grids_of(int launches) { return {fake().grids, fake().grid
 TEST_F(GroupProtocol, LaunchesLeaveMultiprocessorsToInputsOfLaterChunks) {
   const std::pair<std::int32_t, unsigned> kMargins[] = {{0, 116}, {8, 124}, {-1, 132}};
   for (const auto& [margin, grid] : kMargins) {
-    const Group made = group(/*link_gb_s=*/0.001, margin);
+    const Group made = group(/*link_gb_s=*/100, margin);
     const auto launch = [&](Scheme scheme, int launches) {
       const GroupPlan planned = plan(made, Layout::kContiguous, scheme, kLarge);
       forget();
