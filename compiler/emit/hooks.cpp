@@ -143,8 +143,9 @@ void write_row_struct(CudaWriter& out, const std::string& name, const std::strin
   out.generated_line("  struct " + name + " {" + members + (members.empty() ? "};" : " };"));
 }
 
-/// The mask of one pair, and its divisors, which many pairs share. Nothing else is kept for them:
-/// few tiles ask the mask, and registers are short.
+/// The mask of one pair. If it divides, the divisors and the parameters that many pairs share are
+/// read once: NVRTC would look up each of them for each of a lane's scores (natten: 13 s, not 4).
+/// Of other masks nothing is kept: few tiles ask them, and registers are short.
 void write_mask(CudaWriter& out, const Expr& mask) {
   const char* pointer = "/attention/mask";
   const std::vector<std::int32_t> divisors = constant_divisors(mask, kPairVariables);
@@ -153,28 +154,28 @@ void write_mask(CudaWriter& out, const Expr& mask) {
                cuda_text(mask, "true"));
     return;
   }
-  const RowText text =
-      split_text(mask, "divisor", "divisors", {}, divisors, cuda_names(Tiling::kAttend));
-  write_row_struct(out, "MaskDivisors", text.members);
-  write_hook(out, "MaskDivisors mask_divisors(const Args& args, int h, int b)", pointer,
+  const RowText text = split_text(mask, "part", "parts", constant_elements(mask, kPairVariables),
+                                  divisors, cuda_names(Tiling::kAttend));
+  write_row_struct(out, "MaskParts", text.members);
+  write_hook(out, "MaskParts mask_parts(const Args& args, int h, int b)", pointer,
              "{" + text.values + "}");
-  write_hook(
-      out, "bool mask(const Args& args, const MaskDivisors& divisors, int q, int k, int h, int b)",
-      pointer, text.rest);
+  write_hook(out, "bool mask(const Args& args, const MaskParts& parts, int q, int k, int h, int b)",
+             pointer, text.rest);
 }
 
 /// Whether the mask lets through all pairs of a tile, or any. A bound divides many times by the
-/// same number, so its reciprocal is made once: fewer instructions, of which NVRTC inlines each.
+/// same number, so its reciprocal is made once, and parameters are read once: fewer instructions,
+/// of which NVRTC inlines each.
 void write_tile_bound(CudaWriter& out, const std::string& name, const Expr& bound) {
   const char* pointer = "/attention/mask";
   const std::string signature =
       "bool " + name + "(const Args& args, " + kBounds + ", int h, int b)";
   const std::vector<std::int32_t> divisors = constant_divisors(bound, kBoundVariables);
   if (divisors.empty()) return write_hook(out, signature, pointer, cuda_text(bound, "true"));
-  const RowText text =
-      split_text(bound, "divisor", "divisors", {}, divisors, cuda_names(Tiling::kAttend));
+  const RowText text = split_text(bound, "part", "parts", constant_elements(bound, kBoundVariables),
+                                  divisors, cuda_names(Tiling::kAttend));
   write_hook(out, signature, pointer, text.rest,
-             "const struct {" + text.members + " } divisors = {" + text.values + "};");
+             "const struct {" + text.members + " } parts = {" + text.values + "};");
 }
 
 /// The keys that a row sees (compiler/expr/bounds/key_ranges.hpp); no range: the mask has to be

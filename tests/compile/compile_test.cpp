@@ -1,17 +1,15 @@
 // Every shipped spec, compiled by NVRTC for every architecture: it compiles, nothing spills (a
 // relief that this takes stands in the table), and the resources are those of resources.txt
 // (LACUNA_UPDATE_GOLDENS=1 rewrites it). What a target refuses stands there too, with the code of
-// the diagnostic. What the planner decides is checked for every case; NVRTC compiles, in the short
-// tier, every spec, every attend in each family that it has, every other kernel with and without
-// wgmma, every head dim and dtype of each target.
+// the diagnostic. What the planner decides is checked for every case; which kernels NVRTC compiles
+// in the short tier, shown_by() says.
 #include <algorithm>
-#include <atomic>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <iterator>
 #include <memory>
-#include <thread>
+#include <set>
+#include <sstream>
 
 #include "compiler/passes/relief.hpp"
 #include "compiler/target/plan.hpp"
@@ -104,41 +102,78 @@ std::string registers_text(const CudaSource& source, const Compilation& made) {
   return text;
 }
 
-/// What a case compiles: the spec with its estimate's family, the kind of its attend in the family
-/// that it has (specs with nothing but lists have the same one), each other kernel by name on
-/// targets with wgmma and on others, and the target with head dim and dtype. Nothing of a case that
-/// the planner refuses.
-std::vector<std::string> compiled_by(const Case& c) {
-  Diagnostics diagnostics;
-  const Target target = find_target(c.target).value();
-  const Plan plan = make_plan(*c.document, c.options, target, diagnostics);
-  if (diagnostics.has_errors()) return {};
+/// A kernel of a case, and what it shows when it is compiled.
+struct Unit {
+  std::size_t at = 0;  ///< the case's place
+  std::string kernel;
+  std::vector<std::string> shows;
+};
+
+/// Which parts a kernel of attend consists of.
+std::string parts_text(const AttendPlan& plan, const VariantSpec& spec) {
+  std::string text(name_of(plan.family.value));
+  for (const std::string_view part :
+       {name_of(plan.walk.value), name_of(plan.producer.value), name_of(plan.keys.value),
+        name_of(plan.values.value), name_of(plan.consumer.value), name_of(plan.gate_policy.value)})
+    text += " " + std::string(part);
+  return text + (spec.attention.score.empty() ? "" : " with scores");
+}
+
+/// That the spec's formulas compile, which stand in front of every kernel. Of attend, the spec
+/// (those with nothing but lists have the same one), the parts that it consists of, and the target
+/// with head dim and dtype; of an estimate, the spec, and the family with the template; other
+/// kernels differ little from spec to spec, so any of that name shows it, on targets with wgmma and
+/// on others.
+std::vector<std::string> shown_by(const Case& c, const Plan& plan, const CudaKernel& kernel) {
   const VariantSpec& spec = c.document->spec;
-  const bool has_lists_alone = spec.predictor && !spec.gate && spec.attention.score.empty() &&
-                               spec.quantise.qk_bits == 16 && spec.quantise.v_bits == 16;
-  const auto text = [](AttendFamily family) { return " " + std::string(name_of(family)); };
-  std::vector<std::string> parts = {
-      spec.name + text(plan.attend.estimate_family.value),
-      "attend of " + (has_lists_alone ? "lists" : spec.name) + text(plan.attend.family.value),
-      c.target + std::to_string(c.options.head_dim) + std::string(name_of(c.options.dtype))};
+  std::vector<std::string> shown = {spec.name};
+  if (kernel.name == "attend") {
+    const bool has_lists_alone = spec.predictor && !spec.gate && spec.attention.score.empty() &&
+                                 spec.quantise.qk_bits == 16 && spec.quantise.v_bits == 16;
+    shown.push_back("attend of " + (has_lists_alone ? "lists" : spec.name));
+    shown.push_back("attend by " + parts_text(plan.attend, spec));
+    shown.push_back(c.target + std::to_string(c.options.head_dim) +
+                    std::string(name_of(c.options.dtype)));
+  } else if (kernel.name.starts_with("estimate")) {
+    const std::string include = kernel.text.substr(0, kernel.text.find('\n', 1));
+    shown.push_back(kernel.name + " of " + spec.name);
+    shown.push_back(std::string(name_of(plan.attend.estimate_family.value)) + include);
+  } else {
+    shown.push_back(kernel.name + (plan.target.has_wgmma ? " beside wgmma" : ""));
+  }
+  return shown;
+}
+
+/// Those of a case; none where the planner refuses it.
+std::vector<Unit> units_of(const Case& c, std::size_t at) {
+  Diagnostics diagnostics;
+  const Plan plan = make_plan(*c.document, c.options, find_target(c.target).value(), diagnostics);
+  if (diagnostics.has_errors()) return {};
+  std::vector<Unit> units;
   for (const CudaKernel& kernel : emit_cuda(plan, *c.document).kernels)
-    if (kernel.name != "attend")
-      parts.push_back(kernel.name + (target.has_wgmma ? " beside wgmma" : ""));
-  return parts;
+    units.push_back({at, kernel.name, shown_by(c, plan, kernel)});
+  return units;
 }
 
-/// The cases that NVRTC compiles.
-std::vector<bool> compiled_cases(const std::vector<Case>& cases) {
-  if (!test::is_short_tier()) return std::vector<bool>(cases.size(), true);
-  std::vector<std::vector<std::string>> parts;
-  for (const Case& c : cases) parts.push_back(compiled_by(c));
-  std::vector<bool> chosen(cases.size(), false);
-  for (const std::size_t n : test::covering(parts)) chosen[n] = true;
-  return chosen;
+/// The kernels that NVRTC compiles, by name, for each case.
+using Names = std::set<std::string>;
+std::vector<Names> compiled_kernels(const std::vector<Case>& cases) {
+  std::vector<Unit> units;
+  for (std::size_t n = 0; n < cases.size(); ++n)
+    std::ranges::move(units_of(cases[n], n), std::back_inserter(units));
+  std::vector<std::vector<std::string>> shown;
+  for (const Unit& unit : units) shown.push_back(unit.shows);
+  std::vector<Names> compiled(cases.size());
+  if (!test::is_short_tier()) {
+    for (const Unit& unit : units) compiled[unit.at].insert(unit.kernel);
+  } else {
+    for (const std::size_t n : test::covering(shown)) compiled[units[n].at].insert(units[n].kernel);
+  }
+  return compiled;
 }
 
-/// Without NVRTC: what the planner decides.
-Outcome outcome_at(const Case& c, const Nvrtc* nvrtc, cache::Store* store) {
+/// Without kernels to compile: what the planner decides.
+Outcome outcome_at(const Case& c, const Names& kernels, const Nvrtc& nvrtc, cache::Store* store) {
   Outcome outcome{label(c), "", 0};
   Diagnostics diagnostics;
   const SpecDocument& document = *c.document;
@@ -151,9 +186,11 @@ Outcome outcome_at(const Case& c, const Nvrtc* nvrtc, cache::Store* store) {
   }
   outcome.row += padded(shape_text(plan.attend), 10) + "smem " +
                  padded(std::to_string(plan.attend.smem_bytes.value), 6);
-  if (nvrtc == nullptr) return outcome;
-  const CudaSource source = emit_cuda(plan, document);
-  const Compilation made = compile_stored(store, *nvrtc, source, c.target, diagnostics);
+  if (kernels.empty()) return outcome;
+  CudaSource source = emit_cuda(plan, document);
+  std::erase_if(source.kernels,
+                [&](const CudaKernel& kernel) { return !kernels.contains(kernel.name); });
+  const Compilation made = compile_stored(store, nvrtc, source, c.target, diagnostics);
   if (made.cubins.empty() || made.kernels.size() != source.kernels.size()) {
     outcome.errors = render(diagnostics, document.source) + made.log;
     return outcome;
@@ -167,25 +204,15 @@ Outcome outcome_at(const Case& c, const Nvrtc* nvrtc, cache::Store* store) {
 
 /// The same further down the ladder of reliefs where the first choice spills, as a build goes; the
 /// row is that of the first choice, with the registers of the one that is taken.
-Outcome outcome_of(Case c, const Nvrtc* nvrtc, cache::Store* store) {
-  Outcome outcome = outcome_at(c, nvrtc, store);
+Outcome outcome_of(Case c, const Names& kernels, const Nvrtc& nvrtc, cache::Store* store) {
+  Outcome outcome = outcome_at(c, kernels, nvrtc, store);
   const std::string first = outcome.row.substr(0, outcome.row.find(kRegisters));
   while (outcome.spill_bytes > 0 && ++c.options.relief < static_cast<int>(reliefs().size())) {
-    outcome = outcome_at(c, nvrtc, store);
+    outcome = outcome_at(c, kernels, nvrtc, store);
     outcome.row = first + outcome.row.substr(outcome.row.find(kRegisters)) + ", relief " +
                   std::to_string(c.options.relief);
   }
   return outcome;
-}
-
-/// body(n) for n below `count`, on two threads: NVRTC allows it, and most of the time is its own.
-void run_all(std::size_t count, const std::function<void(std::size_t)>& body) {
-  std::atomic<std::size_t> next = 0;
-  const auto work = [&] {
-    for (std::size_t n = next++; n < count; n = next++) body(n);
-  };
-  std::jthread other(work);
-  work();
 }
 
 std::vector<std::string> table_rows() {
@@ -195,6 +222,19 @@ std::vector<std::string> table_rows() {
     if (!row.starts_with('#')) rows.push_back(row);
   }
   return rows;
+}
+
+/// A row with the registers of these kernels alone. A relief is most often attend's.
+std::string shortened(const std::string& row, const Names& kernels) {
+  const std::size_t end = std::min(row.find(kRegisters), row.size());
+  std::string text = row.substr(0, end);
+  if (end == row.size()) return text;
+  std::istringstream words(row.substr(end + std::string_view(kRegisters).size()));
+  for (std::string word; std::getline(words >> std::ws, word, ',');) {
+    const std::string name = word.substr(0, word.find(' '));
+    if (kernels.contains(name == "relief" ? "attend" : name)) text += " " + word;
+  }
+  return text;
 }
 
 void write_table(const std::vector<Outcome>& outcomes) {
@@ -214,11 +254,11 @@ TEST(Resources, NothingSpillsAndAllIsAsInTheTable) {
   const bool knows_registers =
       info(*nvrtc).major == kTableMajor && info(*nvrtc).minor == kTableMinor;
   const std::vector<Case> cases = all_cases();
-  const std::vector<bool> compiled = compiled_cases(cases);
+  const std::vector<Names> compiled = compiled_kernels(cases);
   std::vector<Outcome> outcomes(cases.size());
   const auto store = stored_kernels(*nvrtc);
   run_all(cases.size(), [&](std::size_t n) {
-    outcomes[n] = outcome_of(cases[n], compiled[n] ? nvrtc.get() : nullptr, store.get());
+    outcomes[n] = outcome_of(cases[n], compiled[n], *nvrtc, store.get());
   });
   for (const Outcome& outcome : outcomes) {
     EXPECT_EQ(outcome.errors, "") << outcome.row;
@@ -232,10 +272,8 @@ TEST(Resources, NothingSpillsAndAllIsAsInTheTable) {
   const std::vector<std::string> rows = table_rows();
   ASSERT_EQ(rows.size(), outcomes.size()) << "LACUNA_UPDATE_GOLDENS=1 rewrites " << kTable;
   for (std::size_t n = 0; n < rows.size(); ++n) {
-    const auto known = [&](const std::string& row) {
-      return knows_registers && compiled[n] ? row : row.substr(0, row.find(kRegisters));
-    };
-    EXPECT_EQ(known(outcomes[n].row), known(rows[n]));
+    const Names known = knows_registers ? compiled[n] : Names();
+    EXPECT_EQ(shortened(outcomes[n].row, known), shortened(rows[n], known));
   }
 }
 
@@ -264,8 +302,9 @@ TEST(Resources, ProducersThatConvertDoNotSpill) {
   }
   std::vector<Outcome> outcomes(cases.size());
   const auto store = stored_kernels(*nvrtc);
-  run_all(cases.size(),
-          [&](std::size_t n) { outcomes[n] = outcome_at(cases[n], nvrtc.get(), store.get()); });
+  run_all(cases.size(), [&](std::size_t n) {
+    outcomes[n] = outcome_at(cases[n], {"attend"}, *nvrtc, store.get());
+  });
   for (const Outcome& outcome : outcomes) {
     EXPECT_EQ(outcome.errors, "") << outcome.row;
     EXPECT_EQ(outcome.spill_bytes, 0) << outcome.row;
@@ -280,90 +319,17 @@ TEST(Source, IsAlsoOneProgram) {
   const fs::path path = kSpecs / "sparge.json";
   const SpecDocument document = read_spec({path, test::read_file(path)}, diagnostics);
   const Plan plan =
-      make_plan(document, {.head_dim = 128}, find_target("sm_90a").value(), diagnostics);
+      make_plan(document, {.head_dim = 128}, find_target("sm_80").value(), diagnostics);
   const CudaSource source = emit_cuda(plan, document);
   const CudaSource whole{"", {{"all", "all", source_text(source)}}, source.options};
-  const Compilation apart = compile_cuda(*nvrtc, source, "sm_90a", {}, diagnostics);
-  const Compilation together = compile_cuda(*nvrtc, whole, "sm_90a", {}, diagnostics);
+  const Compilation made = compile_cuda(*nvrtc, whole, "sm_80", {}, diagnostics);
   ASSERT_FALSE(diagnostics.has_errors()) << render(diagnostics, document.source);
-  EXPECT_EQ(apart.cubins.size(), source.kernels.size());
-  EXPECT_EQ(together.cubins.size(), 1u);
-  ASSERT_EQ(apart.kernels.size(), source.kernels.size());
-  for (const KernelResources& kernel : apart.kernels) {
-    const auto found = std::ranges::find(together.kernels, kernel.name, &KernelResources::name);
-    ASSERT_NE(found, together.kernels.end()) << kernel.name;
-    EXPECT_EQ(found->spill_bytes, 0) << kernel.name;
-  }
-}
-
-/// A spec changed in memory, and the largest tile.k that the planner lets through on sm_90a.
-struct Extreme {
-  const char* spec;
-  bool gates_warps;
-  int head_dim, tile_k;
-};
-
-SpecDocument document_of(const Extreme& extreme, int tile_k) {
-  Diagnostics diagnostics;
-  const fs::path path = kSpecs / (std::string(extreme.spec) + ".json");
-  SpecDocument document = read_spec({path, test::read_file(path)}, diagnostics);
-  EXPECT_FALSE(diagnostics.has_errors());
-  document.spec.tile.q.values = {64};
-  document.spec.tile.k.values = {tile_k};
-  if (extreme.gates_warps) {
-    document.spec.gate->scope = GateScope::kWarp;
-    document.spec.gate->skips_v_load = document.spec.gate->skips_exp = false;
-  }
-  return document;
-}
-
-std::vector<Extreme> all_extremes() {
-  std::vector<Extreme> extremes;
-  for (const auto& [head_dim, tile_k] : {std::pair(64, 160), {96, 128}, {128, 96}, {256, 64}}) {
-    extremes.push_back({"dense", false, head_dim, tile_k});
-    extremes.push_back({"window", false, head_dim, tile_k});
-    extremes.push_back({"skip-softmax", false, head_dim, tile_k});
-    extremes.push_back({"skip-softmax", true, head_dim, tile_k});
-  }
-  return extremes;
-}
-
-TEST(Resources, LargestLegalTilesDoNotSpill) {
-  std::string reason;
-  const auto nvrtc = find_nvrtc(reason);
-  if (!nvrtc) GTEST_SKIP() << reason;
-  const std::vector<Extreme> extremes = test::in_tier(
-      all_extremes(),
-      [](const Extreme& extreme) {
-        return test::Properties{extreme.spec + std::to_string(extreme.gates_warps ? 1 : 0),
-                                std::to_string(extreme.head_dim)};
-      },
-      1);
-  std::vector<std::string> failures(extremes.size());
-  run_all(extremes.size(), [&](std::size_t n) {
-    Diagnostics diagnostics;
-    const SpecDocument document = document_of(extremes[n], extremes[n].tile_k);
-    const Plan plan = make_plan(document, {.head_dim = extremes[n].head_dim},
-                                find_target("sm_90a").value(), diagnostics);
-    if (!diagnostics.has_errors()) {
-      const Compilation made =
-          compile_cuda(*nvrtc, emit_cuda(plan, document), "sm_90a", {}, diagnostics);
-      if (made.kernels.size() != 1 || made.kernels[0].spill_bytes != 0) failures[n] = made.log;
-    }
-    if (diagnostics.has_errors()) failures[n] = render(diagnostics, document.source);
-  });
-  for (std::size_t n = 0; n < extremes.size(); ++n) {
-    EXPECT_EQ(failures[n], "") << extremes[n].spec << (extremes[n].gates_warps ? " by warp" : "")
-                               << " d" << extremes[n].head_dim << " k" << extremes[n].tile_k;
-  }
-}
-
-TEST(Resources, LargerTilesAreRefused) {
-  for (const Extreme& extreme : all_extremes()) {
-    Diagnostics diagnostics;
-    (void)make_plan(document_of(extreme, extreme.tile_k + 16), {.head_dim = extreme.head_dim},
-                    find_target("sm_90a").value(), diagnostics);
-    EXPECT_TRUE(diagnostics.has_errors()) << "d" << extreme.head_dim << " k" << extreme.tile_k;
+  EXPECT_EQ(made.cubins.size(), 1u);
+  ASSERT_EQ(made.kernels.size(), source.kernels.size());
+  for (const CudaKernel& kernel : source.kernels) {
+    const auto found = std::ranges::find(made.kernels, kernel.entry, &KernelResources::name);
+    ASSERT_NE(found, made.kernels.end()) << kernel.entry;
+    EXPECT_EQ(found->spill_bytes, 0) << kernel.entry;
   }
 }
 

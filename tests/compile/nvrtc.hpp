@@ -6,10 +6,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "cache/key.hpp"
@@ -72,6 +75,16 @@ inline Compilation compile_stored(cache::Store* store, const Nvrtc& nvrtc, const
   if (store != nullptr && !made.cubins.empty())
     store->publish(key, {key.text, "{}", made.log, made.cubins});
   return made;
+}
+
+/// body(n) for n below `count`, on two threads: NVRTC allows it, and most of the time is its own.
+inline void run_all(std::size_t count, const std::function<void(std::size_t)>& body) {
+  std::atomic<std::size_t> next = 0;
+  const auto work = [&] {
+    for (std::size_t n = next++; n < count; n = next++) body(n);
+  };
+  std::jthread other(work);
+  work();
 }
 
 }  // namespace lacuna

@@ -92,15 +92,17 @@ TEST(Cuda, GateRespectsTheExemption) {
   EXPECT_NE(text.find(") && !(k1 >= q0);"), std::string::npos) << text;
 }
 
-TEST(Cuda, PreparesDivisorsThatStayTheSame) {
+TEST(Cuda, PreparesDivisorsAndParametersThatStayTheSame) {
   const SpecDocument document = read_document(
-      R"("params": {"width": {"type": "i32", "default": 7, "doc": "a divisor"}},
-         "attention": {"mask": "k // width == q // width", "score": "(k % (width + q)) * s"})");
+      R"("params": {"width": {"type": "i32", "default": 7, "doc": "a divisor"},
+                    "far": {"type": "i32", "shape": "[heads]", "default": 9, "doc": "of each head"}},
+         "attention": {"mask": "k // width == q // width and k <= q + far[h]", "score": "(k % (width + q)) * s"})");
   const std::string text = source_text(emit_cuda(plan_of(document), document));
-  for (const char* piece : {"struct MaskDivisors { lacuna::IntegerDivisor divisor_0; };",
-                            "return {lacuna::divisor_of(lacuna::at(args.param_width))};",
-                            "lacuna::floor_divide(k, divisors.divisor_0) == "
-                            "lacuna::floor_divide(q, divisors.divisor_0)",
+  for (const char* piece : {"struct MaskParts { lacuna::IntegerDivisor part_0; int part_1; };",
+                            "return {lacuna::divisor_of(lacuna::at(args.param_width)), "
+                            "lacuna::at(args.param_far, h)};",
+                            "lacuna::floor_divide(k, parts.part_0) == "
+                            "lacuna::floor_divide(q, parts.part_0) && k <= q + parts.part_1",
                             "lacuna::IntegerDivisor core_0;", "lacuna::modulo(k, row.core_0)"})
     EXPECT_NE(text.find(piece), std::string::npos) << piece << "\n" << text;
 }
@@ -108,7 +110,7 @@ TEST(Cuda, PreparesDivisorsThatStayTheSame) {
 TEST(Cuda, AMaskWithoutDivisorsHasNone) {
   const SpecDocument document = read_document(R"("attention": {"mask": "k // 64 <= q // 64"})");
   const std::string text = source_text(emit_cuda(plan_of(document), document));
-  EXPECT_EQ(text.find("MaskDivisors mask_divisors"), std::string::npos);
+  EXPECT_EQ(text.find("MaskParts mask_parts"), std::string::npos);
   EXPECT_NE(text.find("bool mask(const Args& args, int q, int k, int h, int b)"),
             std::string::npos);
 }

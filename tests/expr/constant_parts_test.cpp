@@ -83,6 +83,18 @@ TEST(constant_parts, can_be_none) {
   EXPECT_TRUE(constant_parts(Expr(), kOfTiles).empty()) << "of no expression";
 }
 
+TEST(constant_elements, are_of_parameters_alone_and_may_stand_within_a_part) {
+  const std::vector<Variable> keys = {Variable::kK};
+  const Expr expr = parsed("k < min(start[q + 1], n_k - 1 - start[q + 1]) + start[k]", Site::kMask);
+  const std::vector<std::int32_t> elements = constant_elements(expr, keys);
+  ASSERT_FALSE(elements.empty());
+  for (const std::int32_t element : elements) {
+    const ExprNode& node = expr.nodes[static_cast<std::size_t>(element)];
+    EXPECT_EQ(expr.text.substr(node.begin, node.end - node.begin), "start[q + 1]");
+  }
+  EXPECT_TRUE(constant_elements(parsed("k < start[k] + n_k", Site::kMask), keys).empty());
+}
+
 TEST(constant_parts, can_be_the_whole) {
   const Expr expr = parsed("tau > 0.5 and i > h + 2", Site::kGate);
   EXPECT_EQ(constant_parts(expr, kOfTiles),

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/fuzz/targets/targets.hpp"
+#include "tests/tier.hpp"
 
 namespace lacuna {
 namespace {
@@ -21,7 +22,7 @@ TEST(expr_fuzz, damaged_expressions) {
       "(",      ")",  "[",     "]",   ",",  "and", "or", "not",  "<",
       "<=",     "==", "-",     "//",  "%",  "inf", "1e", "0.5.", "&&",
       "select", "q",  "start", "tau", "\"", "\n",  "\\", "\xff", "9999999999"};
-  for (int n = 0; n < 20000; ++n) {
+  for (int n = 0; n < test::draws(20000); ++n) {
     const Site site = all_sites()[static_cast<std::size_t>(n % 5)].site;
     std::string text = test::RandomExpr(random, site, {}).text(1 + n % 4);
     for (int edits = random.between(1, 4); edits > 0; --edits) {
@@ -44,7 +45,7 @@ TEST(expr_fuzz, damaged_expressions) {
 
 TEST(expr_fuzz, arbitrary_bytes) {
   test::Random random(22);
-  for (int n = 0; n < 20000; ++n) {
+  for (int n = 0; n < test::draws(20000); ++n) {
     std::string text(static_cast<std::size_t>(random.below(40)), ' ');
     for (char& c : text) c = static_cast<char>(random.below(random.chance(80) ? 128 : 256));
     ASSERT_NO_FATAL_FAILURE(check(text, Site::kMask));

@@ -8,6 +8,7 @@
 #include "tests/fuzz/targets/targets.hpp"
 #include "tests/ir/programs.hpp"
 #include "tests/spec/golden_file.hpp"
+#include "tests/tier.hpp"
 
 namespace lacuna {
 namespace {
@@ -46,7 +47,7 @@ TEST(ProgramFuzz, TheParserReturnsAndWhatItAcceptsRoundTrips) {
   const std::vector<std::string> texts = golden_programs();
   std::mt19937 random(2024);
   int accepted = 0;
-  for (int round = 0; round < 5000; ++round) {
+  for (int round = 0; round < test::draws(5000); ++round) {
     std::string text = texts[random() % texts.size()];
     for (std::size_t n = random() % 4; n-- > 0 && !text.empty();) mutate(text, random);
     SCOPED_TRACE(text);

@@ -7,6 +7,7 @@
 
 #include "tests/fuzz/targets/targets.hpp"
 #include "tests/spec/golden_file.hpp"
+#include "tests/tier.hpp"
 
 namespace lacuna {
 namespace {
@@ -74,7 +75,7 @@ class Mutator {
 TEST(SpecFuzz, MutatedSpecsNeverCrashTheReader) {
   Mutator mutator;
   int accepted = 0, refused = 0;
-  for (int i = 0; i < 20000; ++i) {
+  for (int i = 0; i < test::draws(20000); ++i) {
     const std::string text = mutator.next();
     SCOPED_TRACE(text);
     bool is_good = false;

@@ -41,4 +41,14 @@ std::vector<std::int32_t> constant_parts(const Expr& expr, std::span<const Varia
   return parts;
 }
 
+std::vector<std::int32_t> constant_elements(const Expr& expr, std::span<const Variable> changing) {
+  const std::vector<bool> changes = changing_nodes(expr, changing);
+  std::vector<std::int32_t> elements;
+  for (std::size_t n = 0; n < expr.nodes.size(); ++n) {
+    if (!changes[n] && expr.nodes[n].op == ExprOp::kParameter)
+      elements.push_back(static_cast<std::int32_t>(n));
+  }
+  return elements;
+}
+
 }  // namespace lacuna

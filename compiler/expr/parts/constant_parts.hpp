@@ -17,4 +17,7 @@ std::vector<bool> changing_nodes(const Expr& expr, std::span<const Variable> cha
 /// literal or a variable, in ascending order.
 std::vector<std::int32_t> constant_parts(const Expr& expr, std::span<const Variable> changing);
 
+/// The elements of parameters that read none of `changing`, in ascending order.
+std::vector<std::int32_t> constant_elements(const Expr& expr, std::span<const Variable> changing);
+
 }  // namespace lacuna

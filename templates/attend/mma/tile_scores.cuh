@@ -76,11 +76,11 @@ __device__ __forceinline__ void apply_mask(const Block& at, typename Block::Scor
     apply_key_ranges<Hooks, Shape::kKeyBlocks>(
         at.args, scores, LaneRows{at.first_row + lane_index() / 4, at.row.h}, k, at.row.b);
   } else {
-    const auto divisors = prepare_mask<Hooks>(at.args, at.row.h, at.row.b);
+    const auto mask_parts = prepare_mask<Hooks>(at.args, at.row.h, at.row.b);
     for_each_score(at, j, [&](int n, int i, int q, int k) {
       bool visible = k < at.args.attend.n_k;
       if constexpr (Config::kHasMask) {
-        visible = visible && sees<Hooks>(at.args, divisors, q, k, at.row.h, at.row.b);
+        visible = visible && sees<Hooks>(at.args, mask_parts, q, k, at.row.h, at.row.b);
       }
       if (!visible) scores[n][i] = -kInfinity;
     });

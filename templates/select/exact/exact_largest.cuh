@@ -120,14 +120,15 @@ class ExactLargest {
     row.q1 = smaller(row.q0 + Shape::kColumns - 1, warp_.block.q1);
     const int k1 = smaller(k0 + kWarpgroupRows, warp_.args.attend.n_k) - 1;
     if (row.q0 > row.q1 || k0 > k1 || pairs.all(row, k0, k1)) return;
-    const auto divisors = prepare_mask<Hooks>(warp_.args, row.h, row.b);
+    const auto mask_parts = prepare_mask<Hooks>(warp_.args, row.h, row.b);
     const int k = k0 + warp_.number % 4 * kWarpRows + lane_index() / 4;
 #pragma unroll
     for (int n = 0; n < Shape::kBlocks; ++n) {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const int q = row.q0 + n * 8 + lane_index() % 4 * 2 + i % 2;
-        if (!pairs.one(divisors, row, q, k + i / 2 * 8)) scores[n][i] = __int_as_float(0x7fffffff);
+        if (!pairs.one(mask_parts, row, q, k + i / 2 * 8))
+          scores[n][i] = __int_as_float(0x7fffffff);
       }
     }
   }

@@ -95,12 +95,12 @@ struct ExactPairs {
     if constexpr (kIsReference) full = full && Hooks::reference_full(args, row.q0, row.q1, k0, k1);
     return full;
   }
-  /// `divisors`: what prepare_mask has made for the row.
-  template <class Divisors>
-  __device__ __forceinline__ bool one(const Divisors& divisors, const KeepRow& row, int q,
+  /// `mask_parts`: what prepare_mask has made for the row.
+  template <class MaskParts>
+  __device__ __forceinline__ bool one(const MaskParts& mask_parts, const KeepRow& row, int q,
                                       int k) const {
     bool counts = true;
-    if constexpr (Config::kHasMask) counts = sees<Hooks>(args, divisors, q, k, row.h, row.b);
+    if constexpr (Config::kHasMask) counts = sees<Hooks>(args, mask_parts, q, k, row.h, row.b);
     if constexpr (kIsReference) counts = counts && Hooks::reference(args, q, k);
     return counts;
   }

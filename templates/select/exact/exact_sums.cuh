@@ -92,13 +92,13 @@ class ExactSums {
     const Pairs pairs{warp_.args};
     const int k1 = k0 + Shape::kStepKeys - 1, keys = warp_.args.attend.n_k;
     if (rows_.q0 > rows_.q1 || (k1 < keys && pairs.all(rows_, k0, k1))) return to_log2_;
-    const auto divisors = prepare_mask<Hooks>(warp_.args, rows_.h, rows_.b);
+    const auto mask_parts = prepare_mask<Hooks>(warp_.args, rows_.h, rows_.b);
 #pragma unroll
     for (int n = 0; n < Shape::kBlocks; ++n) {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const int k = k0 + n * 8 + lane_index() % 4 * 2 + i % 2;
-        const bool counts = k < keys && pairs.one(divisors, rows_, row() + i / 2 * 8, k);
+        const bool counts = k < keys && pairs.one(mask_parts, rows_, row() + i / 2 * 8, k);
         scores[n][i] = counts ? scores[n][i] * to_log2_ : -kInfinity;
       }
     }

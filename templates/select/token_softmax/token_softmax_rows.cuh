@@ -230,7 +230,7 @@ class TokenSoftmaxRows {
   }
 
   __device__ __forceinline__ void hide(Logits& logits, const Message& message) const {
-    const auto divisors = prepare_mask<Hooks>(args_, row_.h, row_.b);
+    const auto mask_parts = prepare_mask<Hooks>(args_, row_.h, row_.b);
 #pragma unroll
     for (int n = 0; n < kBlocks; ++n) {
       const int first = message.key[n / kBlocksOfRun] + n % kBlocksOfRun * 8;
@@ -239,7 +239,7 @@ class TokenSoftmaxRows {
         const int k = first + lane_index() % 4 * 2 + i % 2;
         bool visible = k < args_.attend.n_k;
         if constexpr (Config::kHasMask)
-          visible = visible && sees<Hooks>(args_, divisors, q(i / 2), k, row_.h, row_.b);
+          visible = visible && sees<Hooks>(args_, mask_parts, q(i / 2), k, row_.h, row_.b);
         if (!visible) logits[n][i] = -kInfinity;
       }
     }

@@ -154,7 +154,7 @@ class TokenLogits {
     const int columns = ceil_div(args_.attend.n_k, kCellK);
     const int row = first_row_ + set * 16 + lane_index() / 4;
     const int lane_column = lane_index() % 4 * 2;
-    const auto divisors = prepare_mask<Hooks>(args_, row_.h, row_.b);
+    const auto mask_parts = prepare_mask<Hooks>(args_, row_.h, row_.b);
 #pragma unroll
     for (int n = 0; n < Shape::kBlocks; ++n) {
 #pragma unroll
@@ -164,7 +164,7 @@ class TokenLogits {
         if (excluded != nullptr) {
           visible = visible && excluded[(offset + place) / Shape::kTileColumns] == 0;
         }
-        visible = visible && is_visible(divisors, row + i / 2 * 8, column + place);
+        visible = visible && is_visible(mask_parts, row + i / 2 * 8, column + place);
         if (!visible) scores[n][i] = -kInfinity;
       }
     }
@@ -175,12 +175,13 @@ class TokenLogits {
     return smaller((first + Shape::kColumns) * kCellK, args_.attend.n_k) - 1;
   }
 
-  template <class Divisors>
-  __device__ __forceinline__ bool is_visible(const Divisors& divisors, int row, int column) const {
+  template <class MaskParts>
+  __device__ __forceinline__ bool is_visible(const MaskParts& mask_parts, int row,
+                                             int column) const {
     bool visible = true;
     constexpr bool kAreTokens = kCell == 1 && kCellK == 1;
     if constexpr (Config::kHasMask && kAreTokens) {
-      visible = sees<Hooks>(args_, divisors, Shape::token_of(row), column, row_.h, row_.b);
+      visible = sees<Hooks>(args_, mask_parts, Shape::token_of(row), column, row_.h, row_.b);
     }
     if constexpr (Config::kHasMask && !kAreTokens) {
       const int q0 = row * kCell, k0 = column * kCellK;

@@ -76,13 +76,14 @@ TEST_P(Pairs, KeepWhatTokensKeep) {
 }
 
 TEST_P(Pairs, KeepWhatTokensKeepAtTheirWeights) {
-  PredictProblem problem(config(), {1, 1, 1, 200, 400}, PredictFill::kNormal, 2);
+  PredictProblem problem(config(), {1, 1, 1, test::by_tier(200, 140), test::by_tier(400, 260)},
+                         PredictFill::kNormal, 2);
   compare_at_weights(problem);
 }
 
 /// Biases within a unit that are far apart say little of its largest weight at a first look.
 TEST_P(Pairs, KeepWhatTokensKeepWhereBiasesDiffer) {
-  PredictProblem problem(config(), {1, 1, 1, 70, test::by_tier(1600, 700)}, PredictFill::kNormal,
+  PredictProblem problem(config(), {1, 1, 1, 70, test::by_tier(1600, 400)}, PredictFill::kNormal,
                          8);
   for (std::size_t n = 0; n < problem.column_bias().size(); ++n)
     problem.column_bias()[n] *= n / 64 % 2 == 0 ? 8.0F : 0.125F;

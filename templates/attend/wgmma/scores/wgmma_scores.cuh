@@ -42,7 +42,7 @@ template <class Config, class Hooks, int kBlocks, class Args, class Lane>
 __device__ __forceinline__ u32 visible_scores(const Args& args, const WorkTile& row, Lane lane,
                                               const TileKeys<Config>& keys, TileRef tile,
                                               int slot) {
-  const auto divisors = prepare_lane_mask<Hooks>(args, lane, row.b);
+  const auto mask_parts = prepare_lane_mask<Hooks>(args, lane, row.b);
   u32 bits = 0;
 #pragma unroll 1
   for (int n = 0; n < kBlocks; ++n, slot += 8) {
@@ -53,7 +53,7 @@ __device__ __forceinline__ u32 visible_scores(const Args& args, const WorkTile& 
       bool visible = key < args.attend.n_k;
       if constexpr (Config::kHasMask) {
         visible = visible &&
-                  sees<Hooks>(args, divisors.of(i / 2), lane.q(i / 2), key, lane.h(i / 2), row.b);
+                  sees<Hooks>(args, mask_parts.of(i / 2), lane.q(i / 2), key, lane.h(i / 2), row.b);
       }
       bits |= static_cast<u32>(visible) << (n * 4 + i);
     }
@@ -149,7 +149,7 @@ template <class Config, class Hooks, class Args, class Lane>
 __device__ __forceinline__ void complete_block(const Args& args, const WorkTile& row,
                                                const Lane& lane, float (&block)[4], TileRef tile,
                                                int slot, const TileKeys<Config>& keys) {
-  const auto divisors = prepare_lane_mask<Hooks>(args, lane, row.b);
+  const auto mask_parts = prepare_lane_mask<Hooks>(args, lane, row.b);
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
     const int query = lane.q(i / 2), head = lane.h(i / 2), key = keys.at(tile, slot + i % 2);
@@ -161,7 +161,7 @@ __device__ __forceinline__ void complete_block(const Args& args, const WorkTile&
     if (tile.exists() && !tile.needs_mask()) continue;
     bool visible = tile.exists() && key < args.attend.n_k;
     if constexpr (Config::kHasMask)
-      visible = visible && sees<Hooks>(args, divisors.of(i / 2), query, key, head, row.b);
+      visible = visible && sees<Hooks>(args, mask_parts.of(i / 2), query, key, head, row.b);
     if (!visible) block[i] = -kInfinity;
   }
 }
