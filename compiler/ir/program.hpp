@@ -271,7 +271,8 @@ struct MergeBranch {
 bool operator==(const MergeBranch& a, const MergeBranch& b);
 
 /// Online-softmax attention over the visited tiles of each work tile.
-/// Visited: tiles of `list_indices` if given, else those the classifier does not find empty.
+/// Visited: tiles of `list_indices` if given, else those the classifier does not find empty; with
+/// `pairs`, of these only tiles in which the mask lets some query see some key.
 /// Results: o, and lse if wanted. Empty row: o = 0, lse = -inf.
 /// kSigmoid: weights are 1 / (1 + exp(-logit)), o is their plain sum with v; there is no lse.
 ///
@@ -306,6 +307,7 @@ struct Attend {
   bool lse = true;
   LseBase lse_base = LseBase::kE;
   bool v_of_k = false;  ///< the input v is the first elements of the input k, in the same memory
+  bool pairs = false;   ///< what the classifier leaves open about a tile, its pairs decide
 };
 bool operator==(const Attend& a, const Attend& b);
 

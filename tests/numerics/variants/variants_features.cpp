@@ -258,7 +258,6 @@ void make_ordered_tokens(Variant& v, Random& random) {
     return s - at(slope, h) * (q - k) + at(bias, k);
   };
   v.problem.sink = [=](int q, int, int) { return at(level, q); };
-  v.has_loose_bounds = true;
   v.order.resize(static_cast<std::size_t>(v.problem.n_q));
   std::iota(v.order.begin(), v.order.end(), 0);
   std::shuffle(v.order.begin(), v.order.end(), random);
