@@ -162,7 +162,7 @@ set(short_tier
   pooled_branches_d64_bf16_sm_90a_both
   pooled_branches_d64_bf16_sm_100a_sequences_queries pooled_branches_d64_bf16_sm_100a_sequences_tokens
   pooled_branches_d64_bf16_sm_100a_sequences_both
-  sparge_video_d64_bf16_sm_100a_pages ordered_branches_d64_bf16_sm_100a_pages_both ordered_branches_d64_bf16_sm_100a_pages_keys
+  sparge_video_d64_bf16_sm_100a_pages ordered_window_d64_bf16_sm_100a_sequences ordered_branches_d64_bf16_sm_100a_pages_both ordered_branches_d64_bf16_sm_100a_pages_keys
   ordered_branches_d64_bf16_sm_100a_pages_tokens ordered_branches_d64_bf16_sm_90a_both
   ordered_branches_d64_bf16_sm_90a_keys ordered_branches_d64_bf16_sm_90a_tokens
   ordered_merged_d64_f16_sm_100a_sequences_tokens ordered_merged_d64_f16_sm_100a_sequences_means)
@@ -335,6 +335,7 @@ foreach(branch both keys tokens)
   device_kernel(tests/device/specs/ordered-branches.json 64 bf16 sm_100a pages same ${branch})
 endforeach()
 device_kernel(specs/sparge-video.json 64 bf16 sm_100a pages)
+device_kernel(tests/device/specs/ordered-window.json 64 bf16 sm_100a sequences)
 foreach(branch tokens means)
   device_kernel(tests/device/specs/ordered-merged.json 64 f16 sm_100a sequences same ${branch})
 endforeach()

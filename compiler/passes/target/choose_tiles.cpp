@@ -81,7 +81,8 @@ void report_violation(const PassContext& context, const Program& program,
   const auto is_legal = [&](const TileShape& other, const TileRequest& wanted) {
     return !find_violation(other, wanted) || takes_tiles(other, program, wanted, context);
   };
-  const std::vector<LegalValues> legal = nearest_legal(shapes, request, is_legal);
+  std::vector<LegalValues> legal = nearest_legal({shapes.front()}, request, is_legal);
+  if (legal.empty()) legal = nearest_legal(shapes, request, is_legal);
   const std::string pointer = place_of(violation, request, legal, context.document);
   Diagnostic& d = context.diagnostics.add(
       at_field(context.document, pointer, violation.code, Severity::kError, violation.message));

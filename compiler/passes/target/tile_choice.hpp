@@ -66,8 +66,7 @@ struct LegalValues {
   std::string_view pointer;  ///< of the field, as it was written, or would be
   std::string text;          ///< "tile.k = 96 or 128"
 };
-/// For each field the legal values next to those of the first shape, if all that is written of the
-/// others stays; `shapes`: what is open of them, in order of preference.
+/// For each field the legal values next to the first shape's, the others as in one of `shapes`.
 std::vector<LegalValues> nearest_legal(const std::vector<TileShape>& shapes,
                                        const TileRequest& request, const IsLegal& is_legal);
 
