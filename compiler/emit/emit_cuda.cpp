@@ -158,7 +158,8 @@ void write_include(CudaWriter& out, const std::string& header) {
 void write_shared_includes(CudaWriter& out, BlockParts parts) {
   write_include(out, "args/expr.cuh");
   // For CommonConfig: predict_args.cuh has it, too.
-  if (parts.split || parts.pairs || (parts.sequences && parts.wgmma)) write_include(out, "base/types.cuh");
+  if (parts.split || parts.pairs || (parts.sequences && parts.wgmma))
+    write_include(out, "base/types.cuh");
   write_include(out, "args/attend_args.cuh");
   if (parts.wgmma) write_include(out, "args/attend_maps.cuh");
   if (parts.split) write_include(out, "args/split_args.cuh");

@@ -48,8 +48,7 @@ void take_callers_positions(Program& program) {
   OrderIndices indices = {-1, -1};
   for (std::size_t side = 0; side < kTokenVariables.size(); ++side) {
     bool is_read = false;
-    visit([&](const Expr& expr) { is_read = is_read || uses(expr, kTokenVariables[side]); },
-          false);
+    visit([&](const Expr& expr) { is_read = is_read || uses(expr, kTokenVariables[side]); }, false);
     if (!is_read) continue;
     indices[side] = static_cast<int>(program.params.size());
     program.params.push_back(order_param(side));

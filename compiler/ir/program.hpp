@@ -272,8 +272,7 @@ bool operator==(const MergeBranch& a, const MergeBranch& b);
 
 /// Online-softmax attention over the visited tiles of each work tile.
 /// Visited: tiles of `list_indices` if given, else those the classifier does not find empty; with
-/// `pairs`, of these only tiles in which the mask lets some query see some key.
-/// Results: o, and lse if wanted. Empty row: o = 0, lse = -inf.
+/// `pairs` those with a visible pair. Results: o, and lse if wanted. Empty row: o = 0, lse = -inf.
 /// kSigmoid: weights are 1 / (1 + exp(-logit)), o is their plain sum with v; there is no lse.
 ///
 /// A key that a row does not see (`mask` is false, or its tile is not visited) has no part in the
@@ -358,7 +357,7 @@ Program parse_program(const SourceText& source, Diagnostics& diagnostics);
 /// Computes the classifiers of an op's `mask` and `reference`; ops without them stay as they are.
 void derive_classifiers(Op& op);
 
-/// Checks every rule of the verifier's table; the rule's words are the diagnostic.
+/// Checks the verifier's rules, whose words are the diagnostic.
 void verify_program(const Program& program, Diagnostics& diagnostics);
 
 /// The words of all those rules.
@@ -393,7 +392,6 @@ const Estimate* estimate_of(const Program& program, const Select& select);
 std::vector<PredictStep> predict_steps(const Program& program);
 PredictStep last_step(const Program& program);
 
-/// The node that defines a value.
 const Node& definition_of(const Program& program, int value);
 /// Of keys, of queries; nullptr: tokens as they are.
 const Means* key_means(const Program& program);

@@ -65,7 +65,8 @@ std::vector<std::string> row_warnings(const Inputs& inputs, const RunResult& res
   std::vector<std::string> warnings;
   if (hidden > 0)
     warnings.push_back(of_rows(hidden) + (hidden == 1 ? "it" : "them") +
-                       " is 0: attention.mask hides all keys from " + (hidden == 1 ? "it" : "them"));
+                       " is 0: attention.mask hides all keys from " +
+                       (hidden == 1 ? "it" : "them"));
   if (left_out > 0)
     warnings.push_back(of_rows(left_out) + (left_out == 1 ? "it" : "them") +
                        " is 0: what is computed has only keys that attention.mask hides from " +

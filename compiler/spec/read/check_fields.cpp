@@ -336,7 +336,8 @@ class FieldChecker {
       const std::string grid = nearest_word(node.string, {field.grids.begin(), field.grids.end()});
       d.helps = {grid.empty() ? "an order of your own is \"external\": it comes with the launch"
                               : "write { \"" + grid + "\": [T, H, W] }"};
-      if (grid.empty()) d.notes = {"an object names a grid of tokens: " + joined_names(field.grids)};
+      if (grid.empty())
+        d.notes = {"an object names a grid of tokens: " + joined_names(field.grids)};
       return;
     }
     if (!typed(node, field, label, node.is(Kind::kObject))) return;

@@ -215,8 +215,9 @@ void check_order_of_means(const RuleContext& context) {
                           std::string(path) + " reads '" + name + "', but with permute " + field +
                               " are of neighbours in the order",
                           "the caller's tokens of one mean may lie anywhere",
-                          "leave " + name + " out: \"attention\" of the branch can have a formula of "
-                          "its own; a pattern over permuted tiles can stand in predictor.keep");
+                          "leave " + name +
+                              " out: \"attention\" of the branch can have a formula of "
+                              "its own; a pattern over permuted tiles can stand in predictor.keep");
       return;
     }
   };
