@@ -27,6 +27,10 @@ constexpr BlockMember kBranchMembers[] = {
     {"sum_lse", FieldKind::kPointer, FieldSource::kWorkspace},
 };
 
+constexpr BlockMember kPairMembers[] = {
+    {"tile_classes", FieldKind::kPointer, FieldSource::kWorkspace},
+};
+
 constexpr BlockMember kSequenceMembers[] = {
     {"q_begin", FieldKind::kPointer, FieldSource::kTensorData,
      static_cast<int>(TensorRole::kQBegin)},
@@ -90,6 +94,7 @@ std::span<const BlockMap> attend_maps() { return kMaps; }
 std::span<const BlockMember> schedule_members() { return kScheduleMembers; }
 std::span<const BlockMember> split_members() { return kSplitMembers; }
 std::span<const BlockMember> branch_members() { return kBranchMembers; }
+std::span<const BlockMember> pair_members() { return kPairMembers; }
 std::span<const BlockMember> sequence_members() { return kSequenceMembers; }
 std::span<const BlockMember> kv_scale_members() { return kKvScaleMembers; }
 std::span<const BlockMember> batch_schedule_members() { return kBatchScheduleMembers; }
@@ -164,8 +169,12 @@ std::uint32_t branch_offset(BlockParts parts) {
   return kv_scale_offset(parts) + (parts.kv_scales ? block_bytes(kv_scale_members()) : 0);
 }
 
-std::uint32_t params_offset(BlockParts parts) {
+std::uint32_t pair_offset(BlockParts parts) {
   return branch_offset(parts) + (parts.branch ? block_bytes(branch_members()) : 0);
+}
+
+std::uint32_t params_offset(BlockParts parts) {
+  return pair_offset(parts) + (parts.pairs ? block_bytes(pair_members()) : 0);
 }
 
 std::uint32_t args_bytes(const Program& program, BlockParts parts) {

@@ -9,6 +9,7 @@
 //     PredictArgs predict;  // where a program has ops besides attend
 //     KvScaleArgs kv_scales;  // of keys and values of e4m3
 //     BranchArgs branch;    // where a spec has branches
+//     PairArgs pairs;       // where pairs of tiles are asked before attend
 //     Param<...> param_x; ...
 //   };
 //
@@ -59,6 +60,7 @@ std::span<const BlockMember> batch_schedule_members();  ///< lacuna::SequenceSch
 std::span<const BlockMember> predict_members();         ///< lacuna::PredictArgs
 std::span<const BlockMember> kv_scale_members();        ///< lacuna::KvScaleArgs
 std::span<const BlockMember> branch_members();          ///< lacuna::BranchArgs
+std::span<const BlockMember> pair_members();            ///< lacuna::PairArgs
 
 std::uint32_t field_bytes(FieldKind kind);
 
@@ -76,6 +78,7 @@ std::uint32_t batch_schedule_offset(BlockParts parts);
 std::uint32_t predict_offset(BlockParts parts);
 std::uint32_t kv_scale_offset(BlockParts parts);
 std::uint32_t branch_offset(BlockParts parts);
+std::uint32_t pair_offset(BlockParts parts);
 std::uint32_t params_offset(BlockParts parts);
 /// sizeof(Args) of a program.
 std::uint32_t args_bytes(const Program& program, BlockParts parts);

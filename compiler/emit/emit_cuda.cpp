@@ -99,6 +99,7 @@ void write_args(CudaWriter& out, const Program& program, BlockParts parts) {
   if (parts.predict) out.line("  lacuna::PredictArgs predict;");
   if (parts.kv_scales) out.line("  lacuna::KvScaleArgs kv_scales;");
   if (parts.branch) out.line("  lacuna::BranchArgs branch;");
+  if (parts.pairs) out.line("  lacuna::PairArgs pairs;");
   for (const ParamSpec& param : program.params) {
     const bool is_wide = param_kind(param.symbol) == FieldKind::kWideParam;
     out.line("  lacuna::Param<" +
@@ -157,7 +158,8 @@ void write_include(CudaWriter& out, const std::string& header) {
 void write_shared_includes(CudaWriter& out, BlockParts parts) {
   write_include(out, "args/expr.cuh");
   // For CommonConfig: predict_args.cuh has it, too.
-  if (parts.split || (parts.sequences && parts.wgmma)) write_include(out, "base/types.cuh");
+  if (parts.split || parts.pairs || (parts.sequences && parts.wgmma))
+    write_include(out, "base/types.cuh");
   write_include(out, "args/attend_args.cuh");
   if (parts.wgmma) write_include(out, "args/attend_maps.cuh");
   if (parts.split) write_include(out, "args/split_args.cuh");
@@ -166,6 +168,7 @@ void write_shared_includes(CudaWriter& out, BlockParts parts) {
   if (parts.predict) write_include(out, "args/predict_args.cuh");
   if (parts.kv_scales) write_include(out, "args/kv_scale_args.cuh");
   if (parts.branch) write_include(out, "args/branch_args.cuh");
+  if (parts.pairs) write_include(out, "args/pair_args.cuh");
   if (parts.wgmma) write_include(out, "pipeline/work_tile_schedule.cuh");
 }
 

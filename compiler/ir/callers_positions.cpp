@@ -29,7 +29,7 @@ Expr looked_up(const Expr& expr, const OrderIndices& indices,
   const auto look_up = [&](const ExprNode& node, const ExprChildren& children) {
     const int id = builder.copy(node, children);
     for (std::size_t side = 0; side < kTokenVariables.size(); ++side)
-      if (is_variable(node, kTokenVariables[side]))
+      if (indices[side] >= 0 && is_variable(node, kTokenVariables[side]))
         return builder.parameter(indices[side], ExprType::kI32, {id, -1, -1, -1});
     return id;
   };
@@ -39,14 +39,16 @@ Expr looked_up(const Expr& expr, const OrderIndices& indices,
 }  // namespace
 
 void take_callers_positions(Program& program) {
-  if (find_op<Permute>(program) == nullptr || find_op<MergeBranch>(program) != nullptr) return;
-  const auto visit = [&](const auto& use) {
-    for (Node& node : program.nodes) for_each_formula(node.op, use);
+  if (find_op<Permute>(program) == nullptr) return;
+  const auto visit = [&](const auto& use, bool of_weights) {
+    for (Node& node : program.nodes)
+      if (std::holds_alternative<MergeBranch>(node.op) == of_weights)
+        for_each_formula(node.op, use);
   };
   OrderIndices indices = {-1, -1};
   for (std::size_t side = 0; side < kTokenVariables.size(); ++side) {
     bool is_read = false;
-    visit([&](const Expr& expr) { is_read = is_read || uses(expr, kTokenVariables[side]); });
+    visit([&](const Expr& expr) { is_read = is_read || uses(expr, kTokenVariables[side]); }, false);
     if (!is_read) continue;
     indices[side] = static_cast<int>(program.params.size());
     program.params.push_back(order_param(side));
@@ -55,9 +57,13 @@ void take_callers_positions(Program& program) {
   std::vector<ParamSymbol> symbols;
   symbols.reserve(program.params.size());
   for (const ParamSpec& param : program.params) symbols.push_back(param.symbol);
-  visit([&](Expr& expr) {
-    if (!expr.empty()) expr = looked_up(expr, indices, symbols);
-  });
+  const auto look_up = [&](const OrderIndices& orders) {
+    return [&symbols, orders](Expr& expr) {
+      if (!expr.empty()) expr = looked_up(expr, orders, symbols);
+    };
+  };
+  visit(look_up(indices), false);
+  visit(look_up({-1, -1}), true);  // q of a weight is the caller's already
 }
 
 std::size_t order_params(const Program& program) {

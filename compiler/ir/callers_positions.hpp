@@ -5,8 +5,7 @@
 //   computed  key_order[k] <= query_order[q] + n_k - n_q
 //
 // The orders are parameters behind the spec's, and both are the launch's tensor `order`. A tile
-// knows nothing of what lies in its places, so every tile is visited that a predictor does not
-// leave out.
+// knows nothing of what lies in its places: its pairs are asked (passes/ask_pairs.cpp).
 #pragma once
 
 #include <cstddef>

@@ -249,7 +249,8 @@ struct Fields<Attend> {
                  Attribute{"normalise", &Attend::normalise},
                  Attribute{"lse", &Attend::lse},
                  Attribute{"lse_base", &Attend::lse_base},
-                 Attribute{"v_of_k", &Attend::v_of_k}};
+                 Attribute{"v_of_k", &Attend::v_of_k},
+                 Attribute{"pairs", &Attend::pairs}};
 };
 
 /// visit(field) for each field of T, in table order.

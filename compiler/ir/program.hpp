@@ -271,8 +271,8 @@ struct MergeBranch {
 bool operator==(const MergeBranch& a, const MergeBranch& b);
 
 /// Online-softmax attention over the visited tiles of each work tile.
-/// Visited: tiles of `list_indices` if given, else those the classifier does not find empty.
-/// Results: o, and lse if wanted. Empty row: o = 0, lse = -inf.
+/// Visited: tiles of `list_indices` if given, else those the classifier does not find empty; with
+/// `pairs` those with a visible pair. Results: o, and lse if wanted. Empty row: o = 0, lse = -inf.
 /// kSigmoid: weights are 1 / (1 + exp(-logit)), o is their plain sum with v; there is no lse.
 ///
 /// A key that a row does not see (`mask` is false, or its tile is not visited) has no part in the
@@ -306,6 +306,7 @@ struct Attend {
   bool lse = true;
   LseBase lse_base = LseBase::kE;
   bool v_of_k = false;  ///< the input v is the first elements of the input k, in the same memory
+  bool pairs = false;   ///< what the classifier leaves open about a tile, its pairs decide
 };
 bool operator==(const Attend& a, const Attend& b);
 
@@ -356,7 +357,7 @@ Program parse_program(const SourceText& source, Diagnostics& diagnostics);
 /// Computes the classifiers of an op's `mask` and `reference`; ops without them stay as they are.
 void derive_classifiers(Op& op);
 
-/// Checks every rule of the verifier's table; the rule's words are the diagnostic.
+/// Checks the verifier's rules, whose words are the diagnostic.
 void verify_program(const Program& program, Diagnostics& diagnostics);
 
 /// The words of all those rules.
@@ -391,7 +392,6 @@ const Estimate* estimate_of(const Program& program, const Select& select);
 std::vector<PredictStep> predict_steps(const Program& program);
 PredictStep last_step(const Program& program);
 
-/// The node that defines a value.
 const Node& definition_of(const Program& program, int value);
 /// Of keys, of queries; nullptr: tokens as they are.
 const Means* key_means(const Program& program);

@@ -62,6 +62,7 @@ struct BlockParts {
   bool predict = false;
   bool kv_scales = false;
   bool branch = false;  ///< of several
+  bool pairs = false;   ///< of tiles whose pairs are asked
 };
 
 }  // namespace lacuna

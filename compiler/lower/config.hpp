@@ -30,6 +30,9 @@ ConfigField predictor_tile_q(int tile);
 ConfigField predictor_tile_k(int tile);
 ConfigField has_mask(const Expr& mask);
 ConfigField split_kv_field(const AttendPlan& chosen);
+/// Of who reads the classes of tiles that their pairs decide about (lower/predict/pairs.cpp); none
+/// where bounds do.
+void add_pair_fields(const Attend& attend, std::vector<ConfigField>& fields);
 /// Of who writes a row's results; only where they differ from plain softmax with a natural lse.
 void add_row_end_fields(const Attend& attend, std::vector<ConfigField>& fields);
 

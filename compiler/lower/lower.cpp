@@ -10,9 +10,9 @@ namespace {
 
 /// In launch order.
 constexpr Kernels (*kLowerings[])(const Plan&) = {
-    lower_permute, lower_means,          lower_statistics, lower_prepare,
-    lower_bounds,  lower_prepare_values, lower_steps,      lower_compact,
-    lower_attend,  lower_combine,        lower_unpermute,  lower_merge_branch};
+    lower_permute,        lower_means,     lower_statistics,  lower_prepare, lower_bounds,
+    lower_prepare_values, lower_steps,     lower_pairs,       lower_compact, lower_attend,
+    lower_combine,        lower_unpermute, lower_merge_branch};
 
 /// A slot that several kernels name, and the sizes that they give it.
 struct SharedSlot {
@@ -89,7 +89,8 @@ LoweredPlan lower_plan(const Plan& plan) {
                    .sequences = plan.program.batch != BatchLayout::kUniform,
                    .predict = has_other_ops(plan.program),
                    .kv_scales = plan.program.kv == KvFormat::kE4M3,
-                   .branch = find_op<MergeBranch>(plan.program) != nullptr};
+                   .branch = find_op<MergeBranch>(plan.program) != nullptr,
+                   .pairs = attend_of(plan.program).pairs};
   lowered.each_sequence = lowered.parts.sequences && !packs_heads(plan);
   lowered.sizes = attend_sizes(plan);
   if (lowered.parts.predict) {

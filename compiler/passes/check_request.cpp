@@ -1,6 +1,5 @@
 #include "compiler/passes/check_request.hpp"
 
-#include "compiler/expr/fold.hpp"
 #include "compiler/ir/names.hpp"
 #include "compiler/passes/check_head_dim.hpp"
 #include "compiler/passes/pass.hpp"
@@ -39,30 +38,6 @@ void check_branches(const SpecDocument& document, Diagnostics& diagnostics) {
   d.helps.emplace_back("write the branch in question as a spec");
 }
 
-/// Places of an order are those of each sequence, which formulas cannot look up.
-void check_order(const SpecDocument& document, const BuildOptions& options,
-                 Diagnostics& diagnostics) {
-  const VariantSpec& spec = document.spec;
-  if (spec.permute.order == TokenOrder::kNone || options.batch == BatchLayout::kUniform) return;
-  const auto check = [&](const std::string& pointer, const Expr& expr) {
-    if (!uses(expr, Variable::kQ) && !uses(expr, Variable::kK)) return;
-    Diagnostic& d = diagnostics.add(
-        at_field(document, pointer, Code::kUnsupported, Severity::kError,
-                 "permute: expected a uniform batch where a formula reads tokens, got one of " +
-                     std::string(name_of(options.batch))));
-    d.notes.emplace_back("formulas look tokens up in one order, which serves all batch entries");
-    d.helps.emplace_back("compile for a uniform batch, or leave permute out");
-  };
-  check("/attention/mask", spec.attention.mask);
-  check("/attention/score", spec.attention.score);
-  check("/attention/sink", spec.attention.sink);
-  for (const PredictorSpec* step : spec.steps()) {
-    if (!step->estimate) continue;
-    check("/predictor/estimate/reference", step->estimate->reference);
-    if (step->estimate->index) check("/predictor/estimate/index", step->estimate->index->q);
-  }
-}
-
 }  // namespace
 
 int head_dim_v(const VariantSpec& spec, const BuildOptions& options) {
@@ -97,7 +72,6 @@ void check_request(const SpecDocument& document, const BuildOptions& options,
   }
   check_bands(document, options.head_dim, width_of(spec, options), diagnostics);
   check_branches(document, diagnostics);
-  check_order(document, options, diagnostics);
 }
 
 }  // namespace lacuna

@@ -46,6 +46,7 @@ Program fold_expressions(Program program, const PassContext& context);
 Program drop_trivial(Program program, const PassContext& context);
 Program eliminate_dead_ops(Program program, const PassContext& context);
 Program classify_tiles(Program program, const PassContext& context);
+Program ask_pairs(Program program, const PassContext& context);
 Program legalize_for_target(Program program, const PassContext& context);
 Program choose_tiles(Program program, const PassContext& context);
 Program place_smem(Program program, const PassContext& context);

@@ -16,6 +16,8 @@ constexpr Pass kPipeline[] = {
     {"eliminate_dead_ops", eliminate_dead_ops},
     // Needs the final masks.
     {"classify_tiles", classify_tiles},
+    // Knows what the classifiers leave open, and who makes the lists that are left.
+    {"ask_pairs", ask_pairs},
     // Before any choice is made: what the target cannot do has no tiles to choose.
     {"legalize_for_target", legalize_for_target},
     // Knows whether there is a gate, whose meaning depends on the tiles.

@@ -31,6 +31,7 @@ struct AttendPlan {
   Chosen<AttendFamily> family;
   Chosen<float> scale;
   Chosen<bool> lse;
+  Chosen<bool> pairs;            ///< Attend::pairs; a reason only where bounds leave tiles open
   Chosen<GateScope> gate_scope;  ///< if there is a gate
   Chosen<int> tile_q, tile_k;
   Chosen<TileOrder> order;

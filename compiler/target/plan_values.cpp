@@ -37,6 +37,7 @@ struct Row {
 
 bool always(const Plan&) { return true; }
 bool has_mask(const Plan& plan) { return !attend_of(plan.program).mask.empty(); }
+bool has_open_tiles(const Plan& plan) { return !plan.attend.pairs.reason.empty(); }
 bool has_sink(const Plan& plan) { return !attend_of(plan.program).sink.empty(); }
 bool is_sigmoid(const Plan& plan) { return attend_of(plan.program).normalise == Weights::kSigmoid; }
 bool has_lse_base(const Plan& plan) { return attend_of(plan.program).lse_base != LseBase::kE; }
@@ -180,6 +181,7 @@ constexpr Row kRows[] = {
                               "if false, no query of the tile sees a key");
      },
      has_mask},
+    choice<&A::pairs>("attention.pairs", has_open_tiles),
     {"attention.score", [](P p) { return formula(attend_of(p.program).score, "s"); }, always},
     {"attention.sink", [](P p) { return formula(attend_of(p.program).sink, "none"); }, has_sink},
     {"attention.normalise",

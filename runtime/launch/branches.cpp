@@ -72,6 +72,18 @@ void take_positions(const Program& program, std::size_t spec_params, const Bound
   }
 }
 
+void take_order(const Program& program, BoundLaunch& own) {
+  const BoundTensor& order = own[TensorRole::kOrder];
+  for (std::size_t p = 0; p < program.params.size(); ++p) {
+    if (std::ranges::count(kOrderParamNames, program.params[p].symbol.name) == 0) continue;
+    ParamView& view = own.params[p];
+    view = ParamView{};
+    view.data = order.data;
+    view.extent[0] = static_cast<std::int32_t>(order.extent[0]);
+    view.stride[0] = 1;
+  }
+}
+
 WorkspaceBytes workspace_parts(const LaunchProgram& program, const LaunchShape& shape,
                                const std::int32_t* values) {
   const auto pieces = static_cast<std::size_t>(workspace_pieces(program, shape));

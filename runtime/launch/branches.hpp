@@ -21,6 +21,10 @@ LaunchShape shape_of_branch(const VariantSpec& branch, LaunchShape shape);
 BoundLaunch bind_branch(const VariantSpec& branch, DType dtype, KvFormat kv,
                         const BoundLaunch& bound);
 
+/// The parameters that formulas of permuted tokens read, behind the others of its program: the
+/// launch's order, which of a sequence is its part of the batch's.
+void take_order(const Program& program, BoundLaunch& own);
+
 /// Of a part of a problem (LaunchContract::has_positions). The caller passes all positions, behind
 /// the parameters of the spec. Those that `program`, the branch's, declares are added to `own`;
 /// positions in query tiles are converted to the branch's tile size.

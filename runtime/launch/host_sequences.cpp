@@ -238,6 +238,7 @@ bool run_each(const KernelState& kernel, const BoundLaunch& bound, Diagnostics& 
     own.shape.n_k = sequence.n_k;
     if (own.empty()) continue;
     move_to(sequence, number_bytes(contract.dtype), own);
+    take_order(kernel.lowered().plan.program, own);
     keys.take(sequence, own);
     if (!run(sequence, own)) return false;
   }
@@ -265,6 +266,7 @@ bool run_branches_of_sequences_on_host(const KernelState& kernel, const BoundLau
     for (std::size_t n = 0; n < count; ++n) {
       BoundLaunch branch =
           bind_branch(kernel.branches[n]->document.spec, dtype, KvFormat::kSame, whole);
+      take_order(kernel.branches[n]->lowered().plan.program, branch);
       BoundLaunch reports = launches[n].bound;
       move_to(sequence, number_bytes(dtype), reports);
       for (const TensorRole role : {kCounts, kTileMask})

@@ -191,6 +191,22 @@ __device__ __forceinline__ void take_tensors(Args& own, long long workspace, int
   }
 }
 
+/// Formulas of permuted tokens read the order as parameters (compiler/ir/callers_positions.hpp).
+template <class Args>
+__device__ __forceinline__ auto take_query_order(Args& own, int first, int)
+    -> decltype(own.param_query_order, void()) {
+  own.param_query_order.data += first;
+}
+template <class Args>
+__device__ __forceinline__ void take_query_order(Args&, int, ...) {}
+template <class Args>
+__device__ __forceinline__ auto take_key_order(Args& own, int first, int)
+    -> decltype(own.param_key_order, void()) {
+  own.param_key_order.data += first;
+}
+template <class Args>
+__device__ __forceinline__ void take_key_order(Args&, int, ...) {}
+
 /// Of the sequence of this row of blocks. Extents that a launch cannot have admitted (other lengths
 /// under a captured graph) are cut to the most.
 template <class Config, class Args>
@@ -202,7 +218,11 @@ __device__ __forceinline__ Args args_of_sequence(const Args& args) {
   AttendArgs& attend = own.attend;
   const int queries = args.sequences.q_begin[b + 1] - first;
   int keys = args.sequences.lengths[b];
-  if constexpr (permutes<Config>()) keys = smaller(keys, queries);  // one order is for both
+  if constexpr (permutes<Config>()) {
+    keys = smaller(keys, queries);  // one order is for both
+    take_query_order(own, first, 0);
+    take_key_order(own, first, 0);
+  }
   take_query_count<Config>(own, queries);
   take_key_count<Config>(own, keys);
   take_tensors<Config>(own, workspace, first, b, most_queries<Config>(args));

@@ -9,7 +9,8 @@
 //   ShareWalk    an item's share of one of these (pipeline/split_kv.cuh)
 //
 // For MaskWalk a warp classifies 32 tiles at a time, a lane each, by the bounds of the mask over a
-// tile (Hooks::tile_full, tile_visible), and takes them from the bits of its votes. If the mask
+// tile (Hooks::tile_full, tile_visible), and takes them from the bits of its votes; or, where a
+// kernel has asked their pairs, it reads these bits (pipeline/tile_classes.cuh). If the mask
 // consists of ranges, it first asks about 32 such groups of 32 tiles at a time, so that tiles far
 // from a window cost nothing.
 #pragma once
@@ -18,6 +19,7 @@
 #include "args/attend_args.cuh"
 #include "pipeline/batch_layout.cuh"
 #include "pipeline/split_kv.cuh"
+#include "pipeline/tile_classes.cuh"
 
 namespace lacuna {
 
@@ -116,6 +118,10 @@ __device__ __forceinline__ HeadVotes classify_heads(const Args& args, const Work
 template <class Config, class Hooks, int kKeys = Config::kTileK, class Args>
 __device__ __forceinline__ ChunkVotes classify_chunk(const Args& args, const WorkTile& row,
                                                      int chunk) {
+  if constexpr (asks_pairs<Config>()) {
+    const ClassWords known = read_classes<Config>(args, row.b, row.h, row.i, chunk);
+    return {known.visible, known.full};
+  }
   const int j = chunk * 32 + thread_index() % 32;
   const int k0 = j * kKeys;
   const int k1 = smaller(k0 + kKeys - 1, args.attend.n_k - 1);
@@ -195,7 +201,8 @@ class MaskWalk {
 
  private:
   static constexpr int kStep = Config::kDescending ? -1 : 1;
-  static constexpr bool kAsksGroups = Config::kHasMask && kHasCheapMask<Config, Hooks>;
+  static constexpr bool kAsksGroups =
+      Config::kHasMask && kHasCheapMask<Config, Hooks> && !asks_pairs<Config>();
 
   /// The number of the first bit in the order of the walk, which is cleared.
   __device__ __forceinline__ static int take(u32& bits) {

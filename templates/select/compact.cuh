@@ -61,7 +61,11 @@ __device__ __forceinline__ void compact_lists(const Args& args) {
     const int k1 = smaller(k0 + Config::kTileK - 1, attend.n_k - 1);
     bool listed = j < attend.k_tiles && kept.keeps(k0 / Config::kKeepK);
     bool full = k1 - k0 == Config::kTileK - 1;
-    if (Config::kHasMask && listed) {
+    if constexpr (asks_pairs<Config>()) {
+      const ClassWords known = read_classes<Config>(args, row.b, row.h, row.i, first / 32);
+      listed = listed && (known.visible >> lane_index() & 1u) != 0;
+      full = (known.full >> lane_index() & 1u) != 0;
+    } else if (Config::kHasMask && listed) {
       listed = Hooks::tile_visible(args, row.q0, row.q1, k0, k1, row.h, row.b);
       full = full && Hooks::tile_full(args, row.q0, row.q1, k0, k1, row.h, row.b);
     }

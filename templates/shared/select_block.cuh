@@ -45,6 +45,9 @@ constexpr int order_smem_bytes(int threads) {
   return (2 * kOrderBins + threads + kReduceWords) * 4;
 }
 
+/// select/pairs.cuh: what each warp has found of its tiles, two words.
+constexpr int pair_smem_bytes(int threads) { return threads / 32 * 2 * 4; }
+
 // Numbers for each tile of a row in the scratch memory of a block: those of the estimate, and where
 // tiles are put in order that order and room to find it.
 constexpr int order_planes(bool orders_tiles) { return orders_tiles ? 2 : 0; }

@@ -131,6 +131,8 @@ set(short_tier
   sigmoid_d64_bf16_sm_100a
   divided_window_d64_bf16_sm_100a divided_window_d64_bf16_sm_90a
   values_d64_bf16_sm_100a values_d64_bf16_sm_90a
+  documents_d64_bf16_sm_100a documents_d64_bf16_sm_90a pair_mask_d128_f16_sm_100a pair_mask_d128_f16_sm_90a
+  pair_gate_d64_bf16_sm_100a pair_gate_d64_bf16_sm_90a pair_lists_d64_bf16_sm_100a pair_lists_d64_bf16_sm_90a
   dense_d64_bf16_sm_90a_sequences dense_d64_bf16_sm_90a_pages sink_d64_bf16_sm_90a_sequences sink_d64_bf16_sm_100a_pages
   flash_decoding_d128_bf16_sm_90a_pages alibi_d64_bf16_sm_90a_pages flash_decoding_d128_bf16_sm_100a_pages
   window_d64_f16_sm_90a_pages dense_d64_bf16_sm_100a_sequences
@@ -160,7 +162,7 @@ set(short_tier
   pooled_branches_d64_bf16_sm_90a_both
   pooled_branches_d64_bf16_sm_100a_sequences_queries pooled_branches_d64_bf16_sm_100a_sequences_tokens
   pooled_branches_d64_bf16_sm_100a_sequences_both
-  sparge_video_d64_bf16_sm_100a_pages ordered_branches_d64_bf16_sm_100a_pages_both ordered_branches_d64_bf16_sm_100a_pages_keys
+  sparge_video_d64_bf16_sm_100a_pages ordered_window_d64_bf16_sm_100a_sequences ordered_branches_d64_bf16_sm_100a_pages_both ordered_branches_d64_bf16_sm_100a_pages_keys
   ordered_branches_d64_bf16_sm_100a_pages_tokens ordered_branches_d64_bf16_sm_90a_both
   ordered_branches_d64_bf16_sm_90a_keys ordered_branches_d64_bf16_sm_90a_tokens
   ordered_merged_d64_f16_sm_100a_sequences_tokens ordered_merged_d64_f16_sm_100a_sequences_means)
@@ -262,6 +264,14 @@ device_kernel(tests/device/specs/split-wide-heads.json 576 f16)
 device_kernel(tests/device/specs/wide-v-of-k.json 576 bf16)
 device_kernel(tests/device/specs/latent-index.json 576 bf16)
 
+# Masks that read tensors for each pair of tokens.
+foreach(arch sm_100a sm_90a)
+  device_kernel(tests/device/specs/documents.json 64 bf16 ${arch})
+  device_kernel(tests/device/specs/pair-mask.json 128 f16 ${arch})
+  device_kernel(tests/device/specs/pair-gate.json 64 bf16 ${arch})
+  device_kernel(tests/device/specs/pair-lists.json 64 bf16 ${arch})
+endforeach()
+
 # Tokens in another order, of which formulas see the caller's.
 device_kernel(tests/device/specs/ordered-tokens.json 64 bf16)
 device_kernel(tests/device/specs/ordered-tokens.json 64 bf16 sm_90a)
@@ -325,6 +335,7 @@ foreach(branch both keys tokens)
   device_kernel(tests/device/specs/ordered-branches.json 64 bf16 sm_100a pages same ${branch})
 endforeach()
 device_kernel(specs/sparge-video.json 64 bf16 sm_100a pages)
+device_kernel(tests/device/specs/ordered-window.json 64 bf16 sm_100a sequences)
 foreach(branch tokens means)
   device_kernel(tests/device/specs/ordered-merged.json 64 f16 sm_100a sequences same ${branch})
 endforeach()

@@ -131,6 +131,7 @@ Subject make_subject(const GeneratedSpec& kernel) {
   subject.head_dim = kernel.head_dim;
   subject.tile = tile_of(plan.attend);
   subject.contract = make_contract(plan, {kDLCPU, 0});
+  subject.program = plan.program;
   subject.launch = emit_launch_program(plan);
   subject.kernels = find_kernels(kernel, subject.launch);
   return subject;
@@ -329,6 +330,7 @@ std::string launch(const BranchesSubject& subject, const lacuna_launch_args& arg
     const Subject& branch = subject.branches[n];
     all.push_back(
         bind_branch(subject.spec.branches[n], branch.contract.dtype, branch.contract.kv, bound));
+    take_order(branch.program, all.back());
     const LaunchShape& shape = all.back().shape;
     const auto values = values_of(branch, shape);
     shared = std::max(shared, workspace_parts(branch.launch, shape, values.data()).shared);

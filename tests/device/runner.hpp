@@ -22,6 +22,7 @@ struct Subject {
   int head_dim = 0;
   numerics::KernelTile tile;  ///< what the oracle has to know of them
   LaunchContract contract;
+  Program program;
   LaunchProgram launch;
   std::vector<emulation::Kernel> kernels;  ///< in the order of launch.launches
 };

@@ -72,7 +72,7 @@ TEST(parse_error, habits_of_other_languages) {
       {"pairs[q, q, k] < k",
        "`q`@6 E0304 index 1 of 'pairs': 'q' counts tokens, the dimension heads\n"
        "note: 'pairs' has the shape [heads, n_q, n_k]; its indices stand in this order\n"
-       "help: write them in that order, or declare another shape\n"},
+       "help: write `pairs[q, k]`, or declare another shape\n"},
       {"q = k", "`=`@2 E0301 '=' is not an operator here\nhelp: write `==` to compare\n"},
       {"k ≤ q", "`≤`@2 E0301 '≤' is not an operator here\nhelp: write `<=`\n"},
       {"(k if h == 0 else q) < 4",

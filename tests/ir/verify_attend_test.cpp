@@ -51,6 +51,10 @@ const TextViolation kAttend[] = {
      "columns=%kept, gate={skip=\"gap < -9.0\", skips=[pv]}",
      "attend %o: gathered columns have no gate, which decides about neighbours, and go in "
      "ascending order\n"},
+    {"PairsOfColumns", kGatheredText, "keep_k=8, scale=0.125, tile_q=128, tile_k=64",
+     "keep_k=8, mask=\"k <= q\", scale=0.125, tile_q=128, tile_k=64, pairs=true",
+     "attend %o: tiles that their pairs decide about are those of a mask, neither gathered nor the "
+     "caller's\n"},
     {"DescendingColumns", kGatheredText, "columns=%kept", "columns=%kept, order=descending",
      "attend %o: gathered columns have no gate, which decides about neighbours, and go in "
      "ascending order\n"},

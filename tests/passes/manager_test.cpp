@@ -18,6 +18,7 @@ TEST(Manager, ShowsEveryPassToTheObserver) {
 drop_trivial (unchanged)
 eliminate_dead_ops (unchanged)
 classify_tiles (unchanged)
+ask_pairs (unchanged)
 legalize_for_target (unchanged)
 choose_tiles
 -  %o, %lse = attend %q, %k, %v, mask="k <= q + n_k - n_q", scale=0.125 : [batch, heads, n_q, d] bf16, [batch, heads, n_q] f32

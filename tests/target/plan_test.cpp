@@ -130,6 +130,38 @@ std::string plan_line(const std::string& fields, const char* name, const char* t
   return text.substr(begin + 1, text.find('\n', begin + 1) - begin - 1);
 }
 
+/// Ids of documents; `rising`: that bounds of a tile tell.
+std::string documents(const std::string& rising, const std::string& mask) {
+  const auto param = [&](const char* name, const char* axis) {
+    return "\"" + std::string(name) + R"(": {"type": "i32", "shape": "[)" + axis + "]\"" + rising +
+           R"(, "doc": "document"})";
+  };
+  return R"("attention": {"mask": ")" + mask + R"("}, "params": {)" + param("of_query", "n_q") +
+         ", " + param("of_key", "n_k") + "}";
+}
+
+TEST(PlanText, SaysWhyPairsOfTilesAreAskedOrNot) {
+  const std::string same = "k <= q and of_query[q] == of_key[k]";
+  const std::string asked =
+      "attention.pairs = true        (derived: bounds of a tile say nothing of of_query, of_key: "
+      "its "
+      "pairs are asked before it is visited, once for all ";
+  EXPECT_EQ(plan_line(documents("", same), "attention.pairs", "sm_90a"),
+            asked + "heads and batch entries)");
+  EXPECT_EQ(plan_line(documents("", same + " + b"), "attention.pairs", "sm_80"), asked + "heads)");
+  EXPECT_EQ(plan_line(documents("", same + " + h"), "attention.pairs", "sm_80"),
+            asked + "batch entries)");
+  EXPECT_EQ(plan_line(documents(R"(, "monotone": true)", same), "attention.pairs", "sm_80"), "");
+  EXPECT_EQ(
+      plan_line(documents("", "k <= q and of_query[n_q - 1] > 0"), "attention.pairs", "sm_80"), "");
+  const std::string columns = R"(, "predictor": {"tile": {"q": 128, "k": 1}, "keep": "k0 < 9"})";
+  EXPECT_EQ(
+      plan_line(documents("", same) + columns, "attention.pairs", "sm_90a"),
+      "attention.pairs = false       (derived: keys are gathered, and each of them is asked)");
+  EXPECT_EQ(plan_line(documents("", same) + R"(, "mask": "external")", "attention.pairs", "sm_90a"),
+            "attention.pairs = false       (derived: the caller's lists say what is visited)");
+}
+
 TEST(PlanText, ShowsWhatIsLeftForEachScore) {
   const std::string bounds = R"("attention": {"mask": "k <= q and q - k < 64 or k < 4"})";
   EXPECT_EQ(plan_line(bounds, "mask_loop", "sm_80"),

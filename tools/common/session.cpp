@@ -88,6 +88,10 @@ void Session::note(std::string_view message) const {
   write_stderr("lacuna: " + printable(std::string(message)) + "\n");
 }
 
+void Session::note_once(std::string_view message) const {
+  if (told_.emplace(message).second) note(message);
+}
+
 void Session::print(std::string_view text) {
   if (!json) write_stdout(for_people(text, color_stdout()));
 }

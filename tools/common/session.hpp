@@ -2,7 +2,9 @@
 // --json the verb's document goes to stdout, diagnostics included. Every verb starts here.
 #pragma once
 
+#include <functional>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -48,6 +50,8 @@ struct Session {
 
   /// One line for the reader on stderr: what was chosen, what is missing.
   void note(std::string_view message) const;
+  /// The same of what each of several specs would say again.
+  void note_once(std::string_view message) const;
 
   /// Writes text for people to stdout; with --json the document takes its place. What would drive a
   /// terminal is replaced, but not ends of lines: names are made printable before.
@@ -61,6 +65,9 @@ struct Session {
 
   bool color_stdout() const;
   bool color_stderr() const;
+
+ private:
+  mutable std::set<std::string, std::less<>> told_;  ///< by note_once
 };
 
 /// Adds --json and --color, which every verb has.

@@ -45,7 +45,7 @@ v1::Engine create_engine(const LaunchOptions& options, const Session& session) {
     const char* key = name == "device" ? "note" : name == "cache_warning" ? "message" : nullptr;
     if (key == nullptr || !detail.is_object()) return;
     const std::string text = detail.value(key, std::string());
-    if (!text.empty()) session.note(text);
+    if (!text.empty()) session.note_once(text);
   };
   return v1::Engine::create(engine);
 }

@@ -31,8 +31,47 @@ std::string mask_warning(const SpecDocument& document, const Inputs& inputs,
   if (tiles.visible == 0) return "attention.mask hides every key of every query: o is 0";
   if (tiles.visible < all) return "";
   if (is_true_everywhere(document, inputs, result)) return "attention.mask is true everywhere";
-  return "attention.mask leaves no tile out: it hides keys within tiles alone, or reads what "
-         "a tile knows nothing of: a tensor that is not monotone, or tokens in another order";
+  return "attention.mask leaves no tile out: it hides keys within tiles alone";
+}
+
+/// Rows of [batch, heads, n_q, d] whose elements are all 0.
+std::vector<bool> zero_rows(const Array& array) {
+  const std::vector<float> values = to_f32(array);
+  const auto width = static_cast<std::size_t>(array.shape.back());
+  std::vector<bool> rows;
+  for (std::size_t at = 0; width > 0 && at < values.size(); at += width)
+    rows.push_back(std::all_of(values.begin() + static_cast<std::ptrdiff_t>(at),
+                               values.begin() + static_cast<std::ptrdiff_t>(at + width),
+                               [](float x) { return x == 0; }));
+  return rows;
+}
+
+/// Queries that attend to nothing, though others do: the mask hides all from them, or what is left
+/// of their tiles has nothing for them.
+std::vector<std::string> row_warnings(const Inputs& inputs, const RunResult& result) {
+  if (!result.branches.empty() || result.tiles.visited == 0) return {};
+  const std::vector<float> v = to_f32(inputs.v);
+  if (std::ranges::all_of(v, [](float x) { return x == 0; })) return {};
+  const std::vector<bool> rows = zero_rows(result.o), dense = zero_rows(result.dense_o);
+  std::int64_t hidden = 0, left_out = 0;
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    hidden += rows[row] && dense[row] ? 1 : 0;
+    left_out += rows[row] && !dense[row] ? 1 : 0;
+  }
+  const auto of_rows = [&](std::int64_t count) {
+    return std::to_string(count) + " of " + std::to_string(rows.size()) +
+           (count == 1 ? " queries sees" : " queries see") + " no key, and o of ";
+  };
+  std::vector<std::string> warnings;
+  if (hidden > 0)
+    warnings.push_back(of_rows(hidden) + (hidden == 1 ? "it" : "them") +
+                       " is 0: attention.mask hides all keys from " +
+                       (hidden == 1 ? "it" : "them"));
+  if (left_out > 0)
+    warnings.push_back(of_rows(left_out) + (left_out == 1 ? "it" : "them") +
+                       " is 0: what is computed has only keys that attention.mask hides from " +
+                       (left_out == 1 ? "it" : "them"));
+  return warnings;
 }
 
 /// Of a spec, or of one branch.
@@ -78,6 +117,7 @@ std::vector<std::string> warnings_of(const SpecDocument& document, const Inputs&
     const std::string text = keep_warning(document.spec.branches[n], branch.tiles);
     if (!text.empty()) warnings.push_back("branch " + branch.name + ": " + text);
   }
+  for (std::string& warning : row_warnings(inputs, result)) warnings.push_back(std::move(warning));
   std::erase(warnings, "");
   return warnings;
 }

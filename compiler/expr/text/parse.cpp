@@ -99,6 +99,9 @@ class Parser {
     ExprError* error = syntax_error(token(), "expected " + std::string(wanted) + ", got " + got);
     if (error && token().is(","))
       error->helps.emplace_back("conditions are joined by `and` or `or`");
+    if (error && token().is("|"))
+      error->helps.emplace_back(
+          "the magnitude of x is `abs(x)`; `|` joins the bits of two integers");
     if (error && token().is("in"))
       error->helps.emplace_back("for each value `k == 0 or k == 4`, or a table: `is_sink[k] == 1`");
   }

@@ -24,6 +24,8 @@ constexpr std::array kForeign = std::to_array<Foreign>({
     {"||", "or", "write `or`"},
     {"**", "*", "there are no powers; write `x * x`, or `exp2(y * log2(x))`"},
     {"<>", "!=", "write `!=`"},
+    {"=<", "<=", "write `<=`"},
+    {"=>", ">=", "write `>=`"},
     {"=", "==", "write `==` to compare"},
     {"!", "not", "write `not`"},
     {"~", "not", "write `not`; for the bits of an integer `x ^ -1`"},

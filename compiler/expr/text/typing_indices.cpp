@@ -121,7 +121,13 @@ bool Typing::check_counted(const ParamSymbol& symbol, const Operand& index, std:
                                 std::string(has) + ", the dimension " + std::string(wants));
   error.notes.push_back(quoted(symbol.name) + " has the shape " + print_shape(symbol) +
                         "; its indices stand in this order");
-  error.helps.emplace_back("write them in that order, or declare another shape");
+  std::string usual;  // what is not written out is the site's own
+  for (const ParamDim& each : symbol.shape) {
+    const auto& own = info(each.axis).index;
+    if (!own || !offers(site_, *own)) usual += (usual.empty() ? "[" : ", ") + usual_index(each);
+  }
+  error.helps.push_back("write `" + symbol.name + usual + (usual.empty() ? "`" : "]`") +
+                        ", or declare another shape");
   return false;
 }
 

@@ -103,6 +103,11 @@ constexpr OpRule<Attend> kAttend[] = {
      [](const Program& p, const Node&, const Attend& a) {
        return !a.v_of_k || value_dim(p) <= p.head_dim;
      }},
+    {"tiles that their pairs decide about are those of a mask, neither gathered nor the caller's",
+     [](const Program& p, const Node&, const Attend& a) {
+       return !a.pairs ||
+              (!a.mask.empty() && a.columns < 0 && !is_input(p, a.list_indices, "list_indices"));
+     }},
     {"without lse there is no base of it",
      [](const Program&, const Node&, const Attend& a) {
        return a.lse || a.lse_base == LseBase::kE;

@@ -105,6 +105,7 @@ std::vector<ConfigField> attend_config(const Plan& plan) {
       integer("kKeepK", gathers(plan) ? attend.keep_k : 1, "/predictor/tile/k"),
       boolean("kSharedHeads", shared, "/predictor/heads"),
   };
+  add_pair_fields(attend, fields);
   if (attends_to_codes(plan.program)) add_code_field(fields);
   if (!is_wgmma(plan) && has_tiles_of_keys(plan.program))
     fields.push_back(boolean("kVOfK", true, "/attention/v"));
@@ -180,6 +181,7 @@ void add_operands(const Plan& plan, Kernel& kernel) {
   add(attend.list_indices >= 0, {"list_indices", "list_counts"});
   add(find_op<Compact>(plan.program) != nullptr, {"row_order"});
   add(gathers(plan), {"kept"});
+  add(attend.pairs, {"tile_classes"});
   add(true, {"o", "lse"});
 }
 

@@ -49,6 +49,9 @@ Kernel list_kernel(const Plan& plan, const Compact& compact) {
       .slots = {{"list_indices", units(heads, "(" + q_tiles + ") * (" + k_tiles + ")", kWordBytes)},
                 {"list_counts", units(heads, q_tiles, kWordBytes)}},
       .needs_keys = false};
+  const Attend& attend = attend_of(plan.program);
+  add_pair_fields(attend, kernel.config);
+  if (attend.pairs) kernel.operands.push_back("tile_classes");
   kernel.arguments.assign(std::begin(kMadeLists), std::end(kMadeLists));
   return kernel;
 }

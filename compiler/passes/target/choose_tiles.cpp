@@ -59,30 +59,37 @@ const char* written_field(const TileRequest& request) {
   return tile.stages.is_auto() && request.keep_k != 0 ? "/predictor/tile/k" : "/tile/stages";
 }
 
-/// The place of a violation: where the author wrote what it says.
-std::string place_of(const TileViolation& violation, const TileRequest& request) {
+/// The place of a violation: where the author wrote what it says; of too large a tile, a field that
+/// has legal values.
+std::string place_of(const TileViolation& violation, const TileRequest& request,
+                     const std::vector<LegalValues>& legal, const SpecDocument& document) {
   const std::string_view pointer = violation.pointer != nullptr ? violation.pointer : "";
-  if (pointer.empty()) return written_field(request);
   if (pointer == "/tile/q" || pointer == "/tile/k")
     return written_place(pointer.substr(pointer.size() - 1), request);
-  return std::string(pointer);
+  if (!pointer.empty()) return std::string(pointer);
+  const std::string_view written = written_field(request);
+  const bool helps = std::ranges::count(legal, written, &LegalValues::pointer) > 0;
+  const auto other = std::ranges::find_if(legal, [&](const LegalValues& values) {
+    return document.spans.contains(std::string(values.pointer));
+  });
+  return std::string(helps || other == legal.end() ? written : other->pointer);
 }
 
 void report_violation(const PassContext& context, const Program& program,
-                      const TileRequest& request, const TileShape& shape,
+                      const TileRequest& request, const std::vector<TileShape>& shapes,
                       const TileViolation& violation) {
-  const std::string pointer = place_of(violation, request);
-  Diagnostic& d = context.diagnostics.add(
-      at_field(context.document, pointer, violation.code, Severity::kError, violation.message));
-  d.notes.push_back(violation.note);
-  std::string legal;
   const auto is_legal = [&](const TileShape& other, const TileRequest& wanted) {
     return !find_violation(other, wanted) || takes_tiles(other, program, wanted, context);
   };
-  for (const std::string& value : nearest_legal(shape, request, is_legal)) {
-    legal += (legal.empty() ? "" : ", or ") + value;
-  }
-  if (!legal.empty()) d.helps.push_back("nearest legal values: " + legal);
+  std::vector<LegalValues> legal = nearest_legal({shapes.front()}, request, is_legal);
+  if (legal.empty()) legal = nearest_legal(shapes, request, is_legal);
+  const std::string pointer = place_of(violation, request, legal, context.document);
+  Diagnostic& d = context.diagnostics.add(
+      at_field(context.document, pointer, violation.code, Severity::kError, violation.message));
+  d.notes.push_back(violation.note);
+  std::string text;
+  for (const LegalValues& values : legal) text += (text.empty() ? "" : ", or ") + values.text;
+  if (!text.empty()) d.helps.push_back("nearest legal values: " + text);
 }
 
 void report_spill(const PassContext& context, const TileRequest& request, const TileShape& shape) {
@@ -122,7 +129,7 @@ std::optional<TileShape> choose_shape(const PassContext& context, const Program&
   if (spilling) {
     report_spill(context, request, *spilling);
   } else {
-    report_violation(context, program, request, shapes.front(), *first);
+    report_violation(context, program, request, shapes, *first);
   }
   return spilling;
 }

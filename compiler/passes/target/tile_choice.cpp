@@ -288,28 +288,31 @@ TileRequest with_spec(const TileRequest& request, const TileSpec& spec) {
 
 }  // namespace
 
-std::vector<std::string> nearest_legal(const TileShape& shape, const TileRequest& request,
-                                       const IsLegal& is_legal) {
+std::vector<LegalValues> nearest_legal(const std::vector<TileShape>& shapes,
+                                       const TileRequest& request, const IsLegal& is_legal) {
+  const TileShape& shape = shapes.front();
   struct Field {
-    std::string_view pointer;  ///< as it was written, or would be
+    std::string_view pointer;
     int TileShape::*member;
     int step, maximum;
   };
   const Field fields[] = {{written_place("q", request), &TileShape::tile_q, 16, 256},
                           {written_place("k", request), &TileShape::tile_k, 16, 256},
                           {"/tile/stages", &TileShape::stages, 1, 4}};
-  std::vector<std::string> legal;
+  std::vector<LegalValues> legal;
   for (const auto& [pointer, member, step, maximum] : fields) {
     std::optional<int> below, above;
     for (int value = step; value <= maximum; value += step) {
-      TileShape other = shape;
-      other.*member = value;
       TileSpec spec = request.spec;
-      if (pointer == "/tile/warps") spec.warps.values = {other.row_warps()};
+      if (pointer == "/tile/warps") spec.warps.values = {value / kWarpRows};
       TileRequest wanted = with_spec(request, spec);
       if (pointer == "/predictor/tile/q") wanted.keep_q = value;
       if (pointer == "/predictor/tile/k") wanted.keep_k = value;
-      if (value == shape.*member || !is_legal(other, wanted)) continue;
+      const auto is_legal_with = [&](TileShape other) {
+        other.*member = value;
+        return is_legal(other, wanted);
+      };
+      if (value == shape.*member || std::ranges::none_of(shapes, is_legal_with)) continue;
       if (value < shape.*member) below = value;
       if (value > shape.*member && !above) above = value;
     }
@@ -318,7 +321,7 @@ std::vector<std::string> nearest_legal(const TileShape& shape, const TileRequest
     std::ranges::replace(name, '/', '.');
     for (const std::optional<int>& value : {below, above})
       if (value) text += (text.empty() ? "" : " or ") + std::to_string(*value / unit);
-    if (!text.empty()) legal.push_back(name + " = " + text);
+    if (!text.empty()) legal.push_back({pointer, name + " = " + text});
   }
   return legal;
 }

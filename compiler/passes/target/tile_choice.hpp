@@ -62,8 +62,12 @@ const char* written_place(std::string_view side, const TileRequest& request);
 
 using IsLegal = std::function<bool(const TileShape& shape, const TileRequest& request)>;
 
-/// "tile.k = 96 or 128": for each field the legal values next to the shape's, the others kept.
-std::vector<std::string> nearest_legal(const TileShape& shape, const TileRequest& request,
-                                       const IsLegal& is_legal);
+struct LegalValues {
+  std::string_view pointer;  ///< of the field, as it was written, or would be
+  std::string text;          ///< "tile.k = 96 or 128"
+};
+/// For each field the legal values next to the first shape's, the others as in one of `shapes`.
+std::vector<LegalValues> nearest_legal(const std::vector<TileShape>& shapes,
+                                       const TileRequest& request, const IsLegal& is_legal);
 
 }  // namespace lacuna

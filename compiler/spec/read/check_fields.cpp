@@ -331,12 +331,13 @@ class FieldChecker {
   void token_order(JsonNode& node, const SpecField& field, const std::string& label) {
     if (node.is(Kind::kString)) {
       name_among(node, field, label);
-      for (const std::string_view grid : field.grids)
-        if (node.string == grid)
-          diagnostics_.items.back().helps.push_back("write { \"" + node.string + "\": [T, H, W] }");
-      if (!node.usable && diagnostics_.items.back().helps.empty())
-        diagnostics_.items.back().helps.emplace_back(
-            "an order of your own is \"external\": it comes with the launch");
+      if (node.usable || !diagnostics_.items.back().helps.empty()) return;
+      Diagnostic& d = diagnostics_.items.back();
+      const std::string grid = nearest_word(node.string, {field.grids.begin(), field.grids.end()});
+      d.helps = {grid.empty() ? "an order of your own is \"external\": it comes with the launch"
+                              : "write { \"" + grid + "\": [T, H, W] }"};
+      if (grid.empty())
+        d.notes = {"an object names a grid of tokens: " + joined_names(field.grids)};
       return;
     }
     if (!typed(node, field, label, node.is(Kind::kObject))) return;

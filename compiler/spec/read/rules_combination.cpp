@@ -202,26 +202,29 @@ void check_lse_base(const RuleContext& context) {
                      "leave lse_base out");
 }
 
-/// Formulas of branches have no order to look up.
-void check_order_of_branches(const RuleContext& context) {
-  const VariantSpec& spec = context.spec;
-  if (spec.branches.empty() && spec.branch.count == 0) return;
+/// A mean of neighbours in the order stands for no token of the caller's.
+void check_order_of_means(const RuleContext& context) {
+  const BranchSpec& branch = context.spec.branch;
   const auto refuse = [&](std::string_view path, const Expr& expr) {
-    if (context.at(path) == nullptr) return;  // of a branch: said of the spec
-    for (const Variable variable : {Variable::kQ, Variable::kK}) {
-      if (!uses(expr, variable)) continue;
+    for (const auto& [variable, means, field] :
+         {std::tuple{Variable::kQ, branch.query_means, "query_means"},
+          std::tuple{Variable::kK, branch.means, "means"}}) {
+      if (means == 1 || !uses(expr, variable)) continue;
+      const std::string name(info(variable).name);
       context.conflict_in(path, expr, variable,
-                          std::string(path) + " reads '" + std::string(info(variable).name) +
-                              "', but permute changes the order of tokens",
-                          "branches see tokens in that order only, of which a mean may be of any",
-                          "leave permute or branches out; a pattern over permuted tiles can stand "
-                          "in predictor.keep");
+                          std::string(path) + " reads '" + name + "', but with permute " + field +
+                              " are of neighbours in the order",
+                          "the caller's tokens of one mean may lie anywhere",
+                          "leave " + name +
+                              " out: \"attention\" of the branch can have a formula of "
+                              "its own; a pattern over permuted tiles can stand in predictor.keep");
       return;
     }
   };
-  refuse("attention.mask", spec.attention.mask);
-  refuse("attention.score", spec.attention.score);
-  refuse("attention.sink", spec.attention.sink);
+  const AttentionSpec& attention = context.spec.attention;
+  refuse("attention.mask", attention.mask);
+  refuse("attention.score", attention.score);
+  refuse("attention.sink", attention.sink);
 }
 
 /// The order is passed to kernels as parameters besides.
@@ -247,7 +250,7 @@ void check_order_params(const RuleContext& context) {
 void check_permute(const RuleContext& context) {
   const VariantSpec& spec = context.spec;
   if (spec.permute.order == TokenOrder::kNone) return;
-  check_order_of_branches(context);
+  check_order_of_means(context);
   check_order_params(context);
   const double tokens = static_cast<double>(spec.permute.t) * spec.permute.h * spec.permute.w;
   if (tokens >= kMostTokens && context.at("permute") != nullptr)

@@ -22,6 +22,29 @@ void enter_tile(const Job& job, int j, Worker& worker) {
   bind_keys(j, first, end - 1, worker);
 }
 
+enum class TileClass : std::uint8_t { kEmpty, kPartial, kFull };
+
+/// Of the keys that expressions are told of: what their bounds say, or with Attend::pairs, where
+/// these leave it open, their pairs.
+TileClass classify(const Job& job, const WorkTile& row, int first, int last, Bindings& bindings) {
+  const Attend& attend = job.attend;
+  if (!holds(attend.classifier.may, bindings, true)) return TileClass::kEmpty;
+  if (holds(attend.classifier.must, bindings, true)) return TileClass::kFull;
+  if (!attend.pairs) return TileClass::kPartial;
+  bool some = false, all = true;
+  for (int q = row.q0; q < row.q0 + row.rows; ++q) {
+    bindings.set(Variable::kQ, q);
+    for (int k = first; k <= last; ++k) {
+      bindings.set(Variable::kK, k);
+      const bool visible = evaluate(attend.mask, bindings).boolean;
+      some = some || visible;
+      all = all && visible;
+      if (some && !all) return TileClass::kPartial;
+    }
+  }
+  return all ? TileClass::kFull : TileClass::kEmpty;
+}
+
 /// The list of this work tile.
 void read_list(const Job& job, const WorkTile& row, std::vector<Visit>& visits) {
   constexpr std::uint32_t kMaskFlag = std::uint32_t{1} << 31U;
@@ -41,16 +64,22 @@ int choose_visits(const Job& job, const WorkTile& row, Worker& worker) {
   const bool listed = job.args.list_indices.data != nullptr;
   int visible = 0;
   worker.visits.clear();
+  std::vector<TileClass> classes;
   for (int j = 0; j < job.k_tiles; ++j) {
     const int first = j * job.attend.tile_k;
-    bind_keys(j, first, std::min(first + job.attend.tile_k, job.args.n_k) - 1, worker);
-    if (!holds(job.attend.classifier.may, worker.bindings, true)) continue;
+    const int last = std::min(first + job.attend.tile_k, job.args.n_k) - 1;
+    bind_keys(j, first, last, worker);
+    classes.push_back(classify(job, row, first, last, worker.bindings));
+    if (classes.back() == TileClass::kEmpty) continue;
     ++visible;
-    if (!listed) {
-      worker.visits.push_back({j, !holds(job.attend.classifier.must, worker.bindings, true)});
-    }
+    if (!listed) worker.visits.push_back({j, classes.back() != TileClass::kFull});
   }
   if (listed) read_list(job, row, worker.visits);
+  if (listed && job.attend.pairs) {
+    std::erase_if(worker.visits, [&](const Visit& visit) {
+      return classes[static_cast<std::size_t>(visit.j)] == TileClass::kEmpty;
+    });
+  }
   if (job.attend.order == TileOrder::kDescending) {
     std::reverse(worker.visits.begin(), worker.visits.end());
   }

@@ -51,6 +51,7 @@ std::shared_ptr<Code> common_code(const CommonKey& key, int width, std::string& 
 
 void find_own(const Code& code, const Attend& attend, Kernels& functions) {
   code.find("classify", functions.classify);
+  if (attend.pairs) code.find("classify_row", functions.classify_row);
   code.find("scores_full", functions.scores_full);
   code.find("scores_partial", functions.scores_partial);
   if (attend.gate) code.find("gate", functions.gate);

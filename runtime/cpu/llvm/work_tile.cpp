@@ -29,8 +29,24 @@ struct Walk {
   int groups() const { return (rows + kGroupRows - 1) / kGroupRows; }
   int begin_of(int group) const { return group * kGroupRows; }
   int end_of(int group) const { return std::min((group + 1) * kGroupRows, scored); }
-  TileClass classify() const { return static_cast<TileClass>(kernel.functions.classify(&frame)); }
+  TileClass classify() const {
+    return by_pairs(static_cast<TileClass>(kernel.functions.classify(&frame)));
+  }
+  /// What bounds leave open of the tile at hand, its pairs say, if the Program wants them asked.
+  TileClass by_pairs(TileClass found) const;
 };
+
+TileClass Walk::by_pairs(TileClass found) const {
+  if (found != TileClass::kPartial || kernel.functions.classify_row == nullptr) return found;
+  bool some = false, all = true;
+  for (std::int32_t q = frame.q0; q <= frame.q1; ++q) {
+    const auto row = static_cast<TileClass>(kernel.functions.classify_row(&frame, q));
+    some = some || row != TileClass::kEmpty;
+    all = all && row == TileClass::kFull;
+    if (some && !all) return TileClass::kPartial;
+  }
+  return all ? TileClass::kFull : TileClass::kEmpty;
+}
 
 /// Calls run(begin, end) for each maximal range of rows whose groups have the same kind.
 template <class KindOf, class Run>
@@ -153,7 +169,9 @@ void for_tiles(Walk& walk, const Visit& visit) {
       const auto j = static_cast<std::int32_t>(entry & ~kNeedsMask);
       if (j >= walk.frame.n_j) continue;
       move_to_tile(walk.kernel, j, walk.frame);
-      visit((entry & kNeedsMask) != 0 ? TileClass::kPartial : TileClass::kFull);
+      const TileClass kind =
+          (entry & kNeedsMask) != 0 ? walk.by_pairs(TileClass::kPartial) : TileClass::kFull;
+      if (kind != TileClass::kEmpty) visit(kind);
       continue;
     }
     move_to_tile(walk.kernel, slot, walk.frame);

@@ -210,6 +210,24 @@ std::vector<double> ordered_weights(const Variant& v, const std::vector<double>&
   return ordered;
 }
 
+/// Means whose logits the caller's query sharpens; tokens that see those of the caller's window.
+oracle::Problem sharp_means(const oracle::Problem& p, const std::vector<std::int32_t>& order,
+                            DType dtype) {
+  oracle::Problem means = problem_over_means(p, 16, dtype);
+  means.score = [order](double s, int q, int, int, int) {
+    return s * (1 + order[static_cast<std::size_t>(q)] % 5);
+  };
+  return means;
+}
+oracle::Problem windowed(oracle::Problem p, const std::vector<std::int32_t>& order) {
+  const auto distance = [order](int q, int k) {
+    return order[static_cast<std::size_t>(q)] - order[static_cast<std::size_t>(k)];
+  };
+  p.mask = [=](int q, int k, int, int) { return distance(q, k) >= 0 && distance(q, k) < 90; };
+  p.score = [=](double s, int q, int k, int, int) { return s - 0.01 * distance(q, k); };
+  return p;
+}
+
 /// Means and tokens in the caller's order; merged, or added by weights.
 void make_ordered(const Case& c, std::uint32_t seed, JoinedVariant& joined) {
   joined.variant.problem.mask = {};
@@ -221,8 +239,8 @@ void make_ordered(const Case& c, std::uint32_t seed, JoinedVariant& joined) {
     const auto gates = random_gates(joined.variant, 3, seed);
     const auto gate = [&](std::size_t n) { return ordered_weights(joined.variant, gates[n]); };
     terms = {{oracle_of_query_means(problem_over_means(p, 32, c.dtype), 16, c.dtype), gate(0)},
-             {oracle_dense(problem_over_means(p, 16, c.dtype)), gate(1)},
-             {oracle_dense(p), gate(2)}};
+             {oracle_dense(sharp_means(p, joined.variant.order, c.dtype)), gate(1)},
+             {oracle_dense(windowed(p, joined.variant.order)), gate(2)}};
   }
   joined.expected = oracle::restored_output(p, join_branches(p, terms), joined.variant.order);
 }

@@ -116,6 +116,7 @@ std::string inline_spec(const std::string& name) {
   if (const std::string index = index_spec(name); !index.empty()) return index;
   if (const std::string narrow = narrow_list_spec(name); !narrow.empty()) return narrow;
   if (const std::string patterns = pattern_spec(name); !patterns.empty()) return patterns;
+  if (const std::string pairs = pair_spec(name); !pairs.empty()) return pairs;
   return feature_spec(name);
 }
 
@@ -193,33 +194,13 @@ std::string Case::text() const {
 void PrintTo(const Case& c, std::ostream* out) { *out << c.text(); }
 
 const std::vector<std::string>& variant_names() {
-  static const std::vector<std::string> names = {"dense",
-                                                 "window",
-                                                 "sink",
-                                                 "row-sink",
-                                                 "sigmoid",
-                                                 "int8-sink",
-                                                 "document",
-                                                 "softcap",
-                                                 "alibi",
-                                                 "distance-table",
-                                                 "bsfa",
-                                                 "skip-softmax",
-                                                 "distance-gate",
-                                                 "warp-gate",
-                                                 "lists",
-                                                 "external-mask",
-                                                 "flash-decoding",
-                                                 "prefix-lm",
-                                                 "longformer",
-                                                 "natten",
-                                                 "t5-bias",
-                                                 "tree",
-                                                 "pair-bias",
-                                                 "values",
-                                                 "int8-tile-gate",
-                                                 "int8-gap-or-max",
-                                                 "int8-closing-gate"};
+  static const std::vector<std::string> names = {
+      "dense",         "window",         "sink",           "row-sink",        "sigmoid",
+      "int8-sink",     "document",       "softcap",        "alibi",           "distance-table",
+      "bsfa",          "skip-softmax",   "distance-gate",  "warp-gate",       "lists",
+      "external-mask", "flash-decoding", "prefix-lm",      "longformer",      "natten",
+      "t5-bias",       "tree",           "pair-bias",      "values",          "documents",
+      "pair-mask",     "pair-gate",      "int8-tile-gate", "int8-gap-or-max", "int8-closing-gate"};
   return names;
 }
 
@@ -260,6 +241,7 @@ const std::vector<std::string>& predicted_names() {
                                                  "fg-attn-cached",
                                                  "fg-attn-pooled",
                                                  "minference-vertical-slash",
+                                                 "pair-lists",
                                                  "columns-previous",
                                                  "columns-pooled",
                                                  "shared-heads",
@@ -341,6 +323,7 @@ Variant make_variant_of(const Case& c, const KernelTile& tile, std::uint32_t see
                      make_token_variant(c.variant, v, tile, random) ||
                      make_index_variant(c.variant, v, tile, random) ||
                      make_pattern_variant(c.variant, v, tile, random) ||
+                     make_pairs_variant(c.variant, v, random) ||
                      make_feature_variant(c.variant, v, tile, random);
   if (!known) std::abort();  // a test names a variant without a twin
   return v;

@@ -258,6 +258,26 @@ void make_ordered_tokens(Variant& v, Random& random) {
     return s - at(slope, h) * (q - k) + at(bias, k);
   };
   v.problem.sink = [=](int q, int, int) { return at(level, q); };
+  v.order.resize(static_cast<std::size_t>(v.problem.n_q));
+  std::iota(v.order.begin(), v.order.end(), 0);
+  std::shuffle(v.order.begin(), v.order.end(), random);
+}
+
+constexpr const char* kOrderedWindow = R"spec({"version": 1, "name": "ordered-window",
+  "permute": "external",
+  "attention": {"mask": "k <= q and q - k < window", "score": "s - slope * (q - k)"},
+  "params": {"window": {"type": "i32", "shape": "[heads]"}, "slope": {"shape": "[heads]"}}})spec";
+
+/// The same without parameters of tokens, for sequences: there no kernel asks pairs first.
+void make_ordered_window(Variant& v, Random& random) {
+  const auto window = head_count(v, "window", random, 1, 90);
+  const auto slope = head_param(v, "slope", random, 0.01, 0.1);
+  v.problem.mask = [=](int q, int k, int h, int) {
+    return k <= q && q - k < window[static_cast<std::size_t>(h)];
+  };
+  v.problem.score = [=](double s, int q, int k, int h, int) {
+    return s - slope[static_cast<std::size_t>(h)] * (q - k);
+  };
   v.has_loose_bounds = true;
   v.order.resize(static_cast<std::size_t>(v.problem.n_q));
   std::iota(v.order.begin(), v.order.end(), 0);
@@ -287,6 +307,7 @@ std::string feature_spec(const std::string& name) {
   if (name == "row-sink") return kRowSink;
   if (name == "v-of-k") return kVOfK;
   if (name == "ordered-tokens") return kOrderedTokens;
+  if (name == "ordered-window") return kOrderedWindow;
   if (name == "long-tiles") return kLongTiles;
   if (name == "int8-sink") return kInt8Sink;
   if (name == "int8-tile-gate") return kInt8TileGate;
@@ -304,6 +325,7 @@ bool make_feature_variant(const std::string& name, Variant& v, KernelTile, Rando
   if (name == "first-columns") return make_first_columns(v, random), true;
   if (name == "v-of-k") return make_v_of_k(v), true;
   if (name == "ordered-tokens") return make_ordered_tokens(v, random), true;
+  if (name == "ordered-window") return make_ordered_window(v, random), true;
   if (name == "row-sink") {
     v.problem.lse_is_base_2 = true;
     return make_row_sink(v, random), true;

@@ -90,6 +90,26 @@ TEST(Interpreter, TokenParametersDelimitDocuments) {
   EXPECT_LT(std::count(run.tiles.begin(), run.tiles.end(), 1), 7 * 8 / 2) << "tiles are left out";
 }
 
+TEST(Interpreter, PairsSayWhichTilesOfDocumentsInNoOrderAreVisited) {
+  const Shape shape{1, 2, 1, 90, 110, 16};
+  Trial run(R"json({"version": 1, "name": "documents",
+              "attention": {"mask": "of_query[q] == of_key[k] or k == h"},
+              "params": {"of_query": {"type": "i32", "shape": "[n_q]", "default": 0},
+                         "of_key": {"type": "i32", "shape": "[n_k]", "default": 0}},
+              "tile": {"q": 16, "k": 16}})json",
+            shape);
+  std::vector<std::int32_t> of_query(90), of_key(110);
+  for (std::size_t q = 0; q < 90; ++q) of_query[q] = q < 32 ? 7 : q < 70 ? -2 : 7;
+  for (std::size_t k = 0; k < 110; ++k) of_key[k] = k < 48 ? -2 : k < 96 ? 7 : 100;
+  run.set_param("of_query", of_query.data(), {90});
+  run.set_param("of_key", of_key.data(), {110});
+  run.run();
+  run.expect_equal({.mask = [&](int q, int k, int h, int) {
+    return of_query[static_cast<std::size_t>(q)] == of_key[static_cast<std::size_t>(k)] || k == h;
+  }});
+  EXPECT_LT(std::count(run.tiles.begin(), run.tiles.end(), 1), 2 * 6 * 7 * 3 / 4);
+}
+
 TEST(Interpreter, TileGateWithThresholdsDescending) {
   const Shape shape{2, 2, 1, 120, 120, 16};
   Trial run(R"json({"version": 1, "name": "bsfa", "attention": {"mask": "k <= q + n_k - n_q"},

@@ -24,6 +24,7 @@ void emit_common(Emitter& e, const CommonKey& key);
 
 // Its parts.
 void emit_classify(Emitter& e, const Attend& attend);
+void emit_classify_row(Emitter& e, const Expr& mask);
 void emit_gate(Emitter& e, const Gate& gate);
 void emit_sink(Emitter& e, const Expr& sink);
 void emit_scores(Emitter& e, const Attend& attend, const Shape& shape, bool partial);

@@ -50,6 +50,8 @@ enum class TileClass : std::int32_t { kEmpty = 0, kPartial = 1, kFull = 2 };
 struct Kernels {
   /// Reads q0..k1, h, b of the frame; returns a TileClass.
   std::int32_t (*classify)(const Frame*) = nullptr;
+  /// The same of query q and the tile's keys, by the mask of each. Null: not with Attend::pairs.
+  std::int32_t (*classify_row)(const Frame*, std::int32_t q) = nullptr;
   /// s and tile_max for rows [begin, end), multiples of the block's rows.
   void (*scores_full)(const Frame*, std::int64_t begin, std::int64_t end) = nullptr;
   void (*scores_partial)(const Frame*, std::int64_t begin, std::int64_t end) = nullptr;

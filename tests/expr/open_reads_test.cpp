@@ -1,0 +1,44 @@
+// Which tensors of a mask bounds of a tile tell nothing of.
+#include "compiler/expr/bounds/open_reads.hpp"
+
+#include <gtest/gtest.h>
+
+#include "compiler/expr/text/parse.hpp"
+
+namespace lacuna {
+namespace {
+
+std::string open_in(const std::string& mask) {
+  const auto of_tokens = [](const char* name, std::vector<ParamDim> shape, bool monotone) {
+    ParamSymbol symbol;
+    symbol.name = name, symbol.type = ExprType::kI32, symbol.shape = std::move(shape);
+    symbol.monotone = monotone;
+    return symbol;
+  };
+  const std::vector<ParamSymbol> symbols = {
+      of_tokens("ids", {ParamAxis::kNK}, false), of_tokens("start", {ParamAxis::kNQ}, true),
+      of_tokens("m", {ParamAxis::kHeads, ParamAxis::kNQ, ParamAxis::kNK}, false),
+      of_tokens("rows", {ParamAxis::kNQ, ParamAxis::kNK}, true),
+      of_tokens("window", {ParamAxis::kHeads}, false)};
+  const ParsedExpr parsed = parse_expr(mask, Site::kMask, symbols);
+  EXPECT_TRUE(parsed.ok()) << mask;
+  std::string names;
+  for (const std::string& name : open_reads(parsed.expr)) names += name + " ";
+  return names;
+}
+
+TEST(OpenReads, AreElementsThatDifferInATileAndDoNotRise) {
+  EXPECT_EQ(open_in("k <= q and q - k < window"), "");
+  EXPECT_EQ(open_in("k >= start[q]"), "");
+  EXPECT_EQ(open_in("k >= start[q // 2 + 3]"), "");
+  EXPECT_EQ(open_in("ids[k] == 3 or ids[q] == 4"), "ids ");
+  EXPECT_EQ(open_in("ids[n_k - 1] == k"), "");
+  EXPECT_EQ(open_in("m[q, k] != 0 and k >= start[q] and ids[k] > 0"), "m ids ");
+  EXPECT_EQ(open_in("m[n_q - 1, k // 32] >> k % 32 & 1 == 1"), "m ");
+  EXPECT_EQ(open_in("rows[q, k] > 0"), "rows ");
+  EXPECT_EQ(open_in("rows[3, k] > 0"), "");
+  EXPECT_EQ(open_in("start[ids[k]] < q"), "ids ");
+}
+
+}  // namespace
+}  // namespace lacuna
