@@ -19,7 +19,8 @@ WgmmaBlock block_of(const WgmmaShape& shape) {
           .v_bits = shape.v_bits,
           .ring_bytes = shape.gathers ? column_ring_bytes(shape.work_tiles) : 0,
           .packs_heads = shape.packs_heads,
-          .code_places = shape.code_places};
+          .code_places = shape.code_places,
+          .has_column_bias = shape.has_column_bias};
 }
 
 /// Without places of codes.
@@ -29,9 +30,11 @@ std::string formula_of_operands(const WgmmaShape& shape) {
   const std::string key_slots = text_of(shape.stages), value_slots = text_of(shape.value_stages);
   const std::string keys = text_of(shape.step_keys()) + " keys";
   const std::string row = text_of(padded_dim(shape.head_dim)) + " elements";
-  const std::string begin = text_of(block_of(shape).control_bytes()) + " of control + (" +
-                            text_of(shape.query_buffers) + " * " + text_of(shape.block_rows()) +
-                            " queries";
+  const WgmmaBlock block = block_of(shape);
+  std::string control = text_of(block.control_bytes() - block.bias_bytes()) + " of control + ";
+  if (shape.has_column_bias) control += key_slots + " * " + keys + " * 4 of biases + ";
+  const std::string begin = control + "(" + text_of(shape.query_buffers) + " * " +
+                            text_of(shape.block_rows()) + " queries";
   const std::string value_row = text_of(padded_dim(value_dim(shape))) + " elements";
   if (padded_dim(value_dim(shape)) >
       padded_dim(shape.head_dim)) {  // rows of O lie where queries did

@@ -17,12 +17,13 @@ namespace lacuna {
 /// main loop takes step_keys / tile_k of them.
 struct WgmmaShape {
   int tile_q = 0, tile_k = 0, stages = 0, head_dim = 0;
-  int value_stages = 0;      ///< of the values' ring; `stages` are those of the keys'
-  int query_buffers = 0;     ///< 2: the next work tile is loaded while this one is computed
-  int work_tiles = 1;        ///< work tiles that a block takes together; if 2, a warpgroup each
-  bool has_terms = false;    ///< a score hook, biases, a busy gate, small tiles: taking registers
-  int most_step_keys = 128;  ///< of any shape
-  bool gathers = false;      ///< columns, by a producer that itself copies
+  int value_stages = 0;          ///< of the values' ring; `stages` are those of the keys'
+  int query_buffers = 0;         ///< 2: the next work tile is loaded while this one is computed
+  int work_tiles = 1;            ///< work tiles that a block takes together; if 2, a warpgroup each
+  bool has_terms = false;        ///< a score hook, a busy gate, small tiles: what takes registers
+  bool has_column_bias = false;  ///< of int8 keys
+  int most_step_keys = 128;      ///< of any shape
+  bool gathers = false;          ///< columns, by a producer that itself copies
   int qk_bits = 16, v_bits = 16;
   bool has_lists = false;  ///< of key tiles
   bool has_gate = false;

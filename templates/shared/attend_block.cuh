@@ -86,7 +86,7 @@ constexpr int column_ring_bytes(int work_tiles) {
 }
 
 /// Of the wgmma family: queries, in whose place O is put together, so that the wider of both
-/// counts; K; V; codes of e4m3, of which K and V are made; barriers, messages and votes.
+/// counts; K; V; codes of e4m3, of which K and V are made; barriers, messages, votes and biases.
 struct WgmmaBlock {
   int rows;  ///< queries of all warpgroups
   int query_buffers, stages, value_stages, step_keys;
@@ -95,6 +95,7 @@ struct WgmmaBlock {
   int ring_bytes;       ///< of columns that are gathered; 0: none are
   bool packs_heads;     ///< of sequences
   int code_places = 0;  ///< of e4m3 rows: each holds the codes of a step's keys, or of its values
+  bool has_column_bias = false;  ///< of int8 keys: a slot of K holds the biases of its keys, too
 
   /// Of a buffer, whose rows are those of O later.
   constexpr int query_bytes() const {
@@ -115,7 +116,8 @@ struct WgmmaBlock {
   constexpr int row_slots() const {
     return code_places > 0 || (packs_heads && stages > 3) ? 16 : 8;
   }
-  constexpr int control_bytes() const { return row_slots() / 8 * 1024 + ring_bytes; }
+  constexpr int bias_bytes() const { return has_column_bias ? stages * step_keys * 4 : 0; }
+  constexpr int control_bytes() const { return row_slots() / 8 * 1024 + ring_bytes + bias_bytes(); }
   constexpr int smem_bytes() const { return control_offset() + control_bytes(); }
 };
 

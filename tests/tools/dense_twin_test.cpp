@@ -35,6 +35,16 @@ TEST(DenseTwin, KeepsTheParametersThatAttentionReadsWhereverTheyStand) {
   EXPECT_EQ(dense.params[1].symbol.name, "slope");
 }
 
+TEST(DenseTwin, LeavesOutTilesOfIntegers) {
+  const auto stages = [](const char* quantise) {
+    const VariantSpec spec = spec_of_text(R"({"version": 1, "name": "x", "tile": {"stages": 4})" +
+                                          std::string(quantise) + "}");
+    return spec_of_text(tools::dense_twin(spec).text).tile.stages;
+  };
+  EXPECT_TRUE(stages(R"(, "quantise": {"qk": {"bits": 8}})").is_auto());
+  EXPECT_EQ(stages("").values, std::vector<int>{4});
+}
+
 constexpr const char* kBranches = R"({
   "version": 1, "name": "parts",
   "attention": { "mask": "k <= q" },

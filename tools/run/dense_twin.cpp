@@ -11,6 +11,8 @@ namespace {
 void strip(VariantSpec& spec) {
   spec.gate.reset();
   spec.predictor.reset();
+  // Tiles of integers may be too large for the type of the tensors.
+  if (spec.quantise != QuantiseSpec{}) spec.tile = {};
   spec.quantise = {};
   spec.loader = {};
 }

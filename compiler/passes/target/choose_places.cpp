@@ -61,7 +61,9 @@ StagePreference stage_preference(const Program& program, const TileRequest& requ
   if (request.gathers && program.head_dim == kPanelElements)
     return {.stages = {3, 2}, .reason = "narrow rows are gathered slowly"};
   if (attend.q_scale >= 0 || attend.v_scale >= 0)
-    return {.stages = {4, 2}, .reason = "tiles of 8 bits are small, and soon multiplied"};
+    return {.stages = {4, 3, 2},
+            .reason = "tiles of 8 bits are small, and soon multiplied",
+            .wants_two_query_tiles = request.keep_q == kWarpgroupRows};
   return {.stages = tile_candidates(request).stages, .reason = kLeastStagesReason};
 }
 

@@ -262,11 +262,14 @@ WgmmaShape with_operands(WgmmaShape shape, const Program& program) {
   const bool many_scales = attend.q_scale >= 0 && attend.qk_group == QuantGroup::kThread;
   const bool busy_gate = attend.gate && ((own_rows && !has_8_bits(attend)) || many_scales ||
                                          (attend.gate->skips_exp && attend.v_scale >= 0));
-  shape.has_terms = is_busy(attend.score) || attend.column_bias >= 0 || busy_gate;
-  // Tiles of a step, or a product with V that is added apart, beside a loop in a loop.
-  shape.has_terms |= shape.tile_k == kListTileKeys || (own_rows && attend.v_scale >= 0);
   shape.qk_bits = attend.q_scale >= 0 ? 8 : 16;
   shape.v_bits = attend.v_scale >= 0 ? 8 : 16;
+  shape.has_column_bias = attend.column_bias >= 0;
+  shape.has_terms = is_busy(attend.score) || busy_gate;
+  // A product with V that is added apart, beside biases or a loop in a loop.
+  shape.has_terms |= shape.v_bits == 8 && (own_rows || shape.has_column_bias);
+  // Tiles of a step, beside 16-bit queries.
+  shape.has_terms |= shape.tile_k == kListTileKeys && shape.qk_bits == 16;
   return with_value_places(shape, attend);
 }
 

@@ -29,6 +29,16 @@ __device__ __forceinline__ void tma_load(const TensorMap& map, u32 target, Mbarr
       : "memory");
 }
 
+/// Brings `bytes` neighbouring bytes, a multiple of 16 as both addresses are.
+__device__ __forceinline__ void bulk_load(const void* source, u32 target, int bytes,
+                                          Mbarrier full) {
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, "
+      "[%3];" ::"r"(target),
+      "l"(__cvta_generic_to_global(source)), "r"(bytes), "r"(full.address)
+      : "memory");
+}
+
 /// Writes a box from `source`.
 __device__ __forceinline__ void tma_store(const TensorMap& map, u32 source, const BoxOrigin& at) {
   asm volatile(

@@ -86,6 +86,17 @@ void start_box_load(const BoxMap& map, std::uint32_t target, const BoxCoordinate
   });
 }
 
+void start_line_load(const void* source, std::uint32_t target, int bytes, unsigned barrier,
+                     void (*receive)(unsigned barrier, int bytes)) {
+  if (bytes % 16 != 0 || target % 16 != 0 || reinterpret_cast<std::uintptr_t>(source) % 16 != 0)
+    throw Fault("a line for shared memory is no whole number of 16 bytes, or begins elsewhere");
+  const auto count = static_cast<std::size_t>(bytes);
+  start_load(barrier, [source, target, count, bytes, barrier, receive] {
+    std::memcpy(write_shared(target, count), source, count);
+    receive(barrier, bytes);
+  });
+}
+
 void start_box_store(const BoxMap& map, std::uint32_t source, const BoxCoordinates& at) {
   start_work(Engine::kStores, [map, source, at] { store_box(map, source, at); });
 }

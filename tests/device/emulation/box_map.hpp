@@ -38,6 +38,9 @@ inline std::uint32_t swizzled(std::uint32_t address, int line_bytes) {
 /// The barrier counts its bytes: `receive` is called when it has landed.
 void start_box_load(const BoxMap& map, std::uint32_t target, const BoxCoordinates& at,
                     unsigned barrier, void (*receive)(unsigned barrier, int bytes));
+/// Shared memory from `target` on := `bytes` bytes, a multiple of 16 as both addresses have to be.
+void start_line_load(const void* source, std::uint32_t target, int bytes, unsigned barrier,
+                     void (*receive)(unsigned barrier, int bytes));
 /// The box that begins at `at` := shared memory from `source` on; what is out of bounds is left
 /// out.
 void start_box_store(const BoxMap& map, std::uint32_t source, const BoxCoordinates& at);

@@ -52,12 +52,21 @@ class Int8Consumer {
     at_.finish_store();
     while (!step.has(Message::kLastOfRow)) {
       step = kIntegersServe ? at_.smem.message(at_.keys.slot(), at_.warpgroup) : at_.receive();
-      if (Shape::kOwnRows && step.has(Message::kSkipped)) break;
+      if (Shape::kOwnRows && step.has(Message::kSkipped) &&
+          !passes_within_run(at_, step, due_step_))
+        break;
       weigh_step<false>(scores, step);
     }
-    const typename State::Ring slot{uniform_over_warp(at_.keys.count - 1)};
+    const typename State::Ring slot = due_before({uniform_over_warp(at_.keys.count)});
     multiply_values(at_, values_, due_, slot);
     complete_values(at_, values_, slot, {1.0f, 1.0f});
+  }
+
+  /// The step whose product with V is due. `next`: the one behind it, but for those passed on.
+  __device__ __forceinline__ typename State::Ring due_before(
+      const typename State::Ring& next) const {
+    if constexpr (Shape::kOwnRows) return {uniform_over_warp(due_step_.count)};
+    return next.before();
   }
 
   /// Scores of a step -> unpacked weights, while the previous step's product with V runs.
@@ -68,20 +77,21 @@ class Int8Consumer {
     wgmma_begin();
     multiply_integers(at_, sums, at_.smem.keys(slot.slot()));
     Units units = quantised_.read(at_.args, step);
-    if constexpr (!kFirst) multiply_values(at_, values_, due_, slot.before());
+    if constexpr (!kFirst) multiply_values(at_, values_, due_, due_before(slot));
+    ColumnBiases<Config> biases;
+    read_column_biases(at_, biases);
     take_sums<kFirst>(at_, sums);
     quantised_.complete(units);
     Maxima maxima;
-    if constexpr (!Units::kScoresAreLogits)
-      find_maxima<Config, int>(quantised_, maxima, sums, units);
+    if constexpr (!Units::kHasUnitScores) find_maxima<Config, int>(quantised_, maxima, sums, units);
     if constexpr (kIntegersServe && !kFirst) {
       if (__builtin_expect(!step.has(Message::kNeedsMaskOrReport), true)) {
         weigh<kFirst>(scores, sums, maxima, units, step);
         return;
       }
     }
-    to_scores(at_, quantised_, scores, sums, units, step);
-    if (Units::kScoresAreLogits || __builtin_expect(step.has(Message::kNeedsMaskOrReport), false)) {
+    to_scores(at_, quantised_, scores, sums, units, biases);
+    if (Units::kHasUnitScores || __builtin_expect(step.has(Message::kNeedsMaskOrReport), false)) {
       if (Config::kHasScore || step.has(Message::kNeedsMaskOrReport))
         complete_step(at_, scores, step);
       find_maxima<Config, float>(quantised_, maxima, scores, units);
@@ -119,7 +129,7 @@ class Int8Consumer {
       if (block == kBlocks / 2) {
         if constexpr (kIntegersServe) await_next_keys(at_);
         if (!kFirst)
-          complete_values(at_, values_, at_.keys.before().before(), decay);  // keys are released
+          complete_values(at_, values_, due_before(at_.keys.before()), decay);  // keys are released
         if constexpr (kIntegersServe && !kFirst) {
           offset[0] = behind(offset[0], at_.output[0][0]);
           offset[1] = behind(offset[1], at_.output[0][2]);
@@ -136,6 +146,7 @@ class Int8Consumer {
 #pragma unroll
     for (int n = Config::kSkipsExp ? 0 : Values::kSteps / 2; n < Values::kSteps; ++n)
       values_.take(weights, n);
+    due_step_ = at_.keys.before();
     if constexpr (!kIsSum && !Shape::kHasGate) {
       if (__builtin_expect(step.has(Message::kNeedsMaskOrReport), false)) report_step(at_, step);
     }
@@ -145,6 +156,7 @@ class Int8Consumer {
   QuantisedScores<Config> quantised_;
   Values values_;
   DueVotes<Config> due_;
+  typename State::Ring due_step_;  ///< of a work tile of its own, the step of these weights
 };
 
 }  // namespace lacuna

@@ -13,7 +13,7 @@ namespace lacuna {
 /// a scale for each thread there are no registers for this.
 template <class Config>
 inline constexpr bool kIntegersAreScores =
-    !ScoreUnits<Config>::kScoresAreLogits && !ScoreUnits<Config>::kByThread;
+    !ScoreUnits<Config>::kHasUnitScores && !ScoreUnits<Config>::kByThread;
 
 /// Issues S = Q K of the step whose keys are at `keys`, and commits. One product whatever the
 /// groups, which all are waited for together: a narrow one reads as much of the queries.
@@ -67,12 +67,27 @@ __device__ __forceinline__ float behind(float x, float y) {
   return __float_as_uint(y) == 0xffffdeadu ? y : x;
 }
 
+/// The biases that came with the keys of the step under way.
+template <class State>
+__device__ __forceinline__ void read_column_biases(const State& at,
+                                                   ColumnBiases<typename State::Config>& biases) {
+  using Config = typename State::Config;
+  if constexpr (Config::kHasColumnBias) {
+    const float* of_lane = at.smem.control()->column_bias[at.keys.slot()] + lane_index() % 4 * 2;
+#pragma unroll
+    for (int block = 0; block < Config::kStepKeys / 8; ++block)
+      biases[block] = *reinterpret_cast<const float2*>(of_lane + block * 8);
+  }
+}
+
 /// Integer sums of a step to scores.
 template <class State, class Quantised, class Units>
 __device__ __forceinline__ void to_scores(const State& at, const Quantised& quantised,
                                           StepScores<typename State::Config>& scores,
                                           StepScores<typename State::Config, int>& sums,
-                                          const Units& units, const typename State::Message& step) {
+                                          const Units& units,
+                                          const ColumnBiases<typename State::Config>& biases) {
+  using Config = typename State::Config;
   using Shape = typename State::Shape;
 #pragma unroll
   for (int g = 0; g < Shape::kGroups; ++g) {
@@ -80,13 +95,13 @@ __device__ __forceinline__ void to_scores(const State& at, const Quantised& quan
     for (int n = 0; n < Shape::kGroupBlocks; ++n) {
       const int block = g * Shape::kGroupBlocks + n;
       float2 bias = {0.0f, 0.0f};
-      if constexpr (State::Config::kHasColumnBias)
-        bias = quantised.column_bias(at.args, at.row, step, block);
+      if constexpr (Config::kHasColumnBias) bias = biases[block];
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         scores[g][n][i] = static_cast<float>(sums[g][n][i]);
-        if constexpr (Units::kScoresAreLogits) {
-          const float added = quantised.row_bias(i / 2) + (i % 2 == 0 ? bias.x : bias.y);
+        if constexpr (Units::kHasUnitScores) {
+          float added = i % 2 == 0 ? bias.x : bias.y;
+          if constexpr (Config::kHasScore) added += quantised.row_bias(i / 2);
           scores[g][n][i] = fmaf(scores[g][n][i], units.scale_of(block), added);
         }
       }
@@ -97,7 +112,7 @@ __device__ __forceinline__ void to_scores(const State& at, const Quantised& quan
 /// What scores leave out of their logits.
 template <class Config>
 __device__ __forceinline__ float folded_bias(const QuantisedScores<Config>& quantised, int r) {
-  return ScoreUnits<Config>::kScoresAreLogits ? 0.0f : quantised.row_bias(r);
+  return Config::kHasScore ? 0.0f : quantised.row_bias(r);
 }
 
 template <class Config, class Accumulator>

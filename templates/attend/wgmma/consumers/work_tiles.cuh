@@ -45,6 +45,25 @@ __device__ __forceinline__ bool passes_on(State& at, typename State::Message& st
   return true;
 }
 
+/// The same within a run, while the product with V of step `due` is still to be issued: true as
+/// above. The slot that it will read takes no other values before then, and loads come in order, so
+/// no more steps are passed on than there are slots. False: `step` ends the run.
+template <class State, class Step>
+__device__ __forceinline__ bool passes_within_run(State& at, typename State::Message& step,
+                                                  const Step& due) {
+  using Message = typename State::Message;
+  while (at.keys.count - due.count < State::Config::kValueStages &&
+         !step.has(Message::kLastOfRow)) {
+    at.release_keys();
+    const typename State::Values values = at.values();
+    step = at.receive();
+    at.await(at.smem.control()->v_full, values);
+    at.release_values(values);
+    if (!step.has(Message::kSkipped)) return true;
+  }
+  return false;
+}
+
 /// Does the row have a tile at all? Steps before its first, or all, are passed on.
 template <class State>
 __device__ __forceinline__ bool takes_part(State& at, typename State::Message& first) {

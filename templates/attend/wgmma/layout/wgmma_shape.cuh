@@ -11,7 +11,9 @@
 //   q_full[b]   -- Q of all warpgroups ----->  first step of a row with tiles; ChainedConsumer:
 //                                              before O of the row before is stored
 //   k_empty[s]  <- one arrival a warp -------  S = Q K is complete
-//   k_full[s]   -- K, and the message ------>  which tiles these are, and whether the row ends
+//   k_full[s]   -- K, and the message ------>  which tiles these are, and whether the row ends;
+//                                              with int8 keys, the biases of these, if they have
+//                                              any
 //   v_empty[s]  <- one arrival a warp -------  O += P V is complete
 //   v_full[s]   -- V ----------------------->
 //
@@ -114,7 +116,8 @@ __host__ __device__ constexpr WgmmaBlock wgmma_block() {
           Config::kVBits,
           Config::kGathers ? column_ring_bytes(Config::kWorkTiles) : 0,
           packs_heads<Config>(),
-          code_places<Config>()};
+          code_places<Config>(),
+          Config::kHasColumnBias};
 }
 
 /// Where the values of a step lie, counted from the block's first.

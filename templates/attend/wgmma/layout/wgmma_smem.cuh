@@ -28,6 +28,9 @@ struct WgmmaControl {
   /// Of each place of `rows`, for the other warps of the producer: the leading one has written it.
   unsigned long long row_noted[Shape::kProducerWarps > 1 ? Shape::kRowSlots : 1];
   int schedule_part;  ///< of the schedule of sequences, that the block makes next
+  /// Of each slot of K: what is added to the logits of its keys.
+  alignas(16) float column_bias[Config::kHasColumnBias ? Config::kStages : 1]
+                               [Config::kHasColumnBias ? Config::kStepKeys : 4];
   CodeRing<code_places<Config>(), typename Shape::Message, Config::kStepKeys> codes;
 };
 

@@ -76,15 +76,33 @@ __device__ __forceinline__ void load_step_tiles(const TensorMap& map, u32 slot, 
   }
 }
 
-/// The step's bytes in a slot are on their way; a step without tiles has none.
+/// Loads the biases of a step's keys, of the head whose biases begin at `bias`. In place of a
+/// missing tile's, which nobody reads, come those of the first tile.
+template <class Config, class Message>
+__device__ __forceinline__ void load_step_biases(const float* bias, const WgmmaSmem<Config>& smem,
+                                                 u32 slot, Mbarrier full, const Message& step) {
+  if (!step.tiles[0].exists()) return;
+#pragma unroll
+  for (int n = 0; n < WgmmaShape<Config>::kStepTiles; ++n) {
+    const TileRef tile = step.tiles[n];
+    const int token = (tile.exists() ? tile.index() : 0) * Config::kTileK;
+    bulk_load(bias + token, shared_address(&smem.control()->column_bias[slot][n * Config::kTileK]),
+              Config::kTileK * static_cast<int>(sizeof(float)), full);
+  }
+}
+
+/// The step's bytes in a slot are on their way; a step without tiles has none. `key_bytes`: that
+/// come with each key besides.
 template <class Config, class Slot, class Message>
 __device__ __forceinline__ void announce_step_bytes(Mbarrier full, const Message& step,
-                                                    u32 wanted = kAllTiles<Config>) {
+                                                    u32 wanted = kAllTiles<Config>,
+                                                    int key_bytes = 0) {
   int tiles = 0;
 #pragma unroll
   for (int n = 0; n < WgmmaShape<Config>::kStepTiles; ++n) tiles += wanted >> n & 1;
   if (step.tiles[0].exists()) {
-    full.arrive_expecting(Slot::kBytes / WgmmaShape<Config>::kStepTiles * tiles);
+    full.arrive_expecting(
+        (Slot::kBytes / WgmmaShape<Config>::kStepTiles + Config::kTileK * key_bytes) * tiles);
   } else {
     full.arrive();
   }
@@ -170,13 +188,27 @@ struct StepLoads {
     } else {
       await_slot();
       if (elect_one()) {
-        load_step<typename Shape::KeySlot>(args.maps.k, smem.keys(keys.slot()), full, step,
-                                           row.kv_head, row.b);
+        issue_keys(full, step);
         smem.message(keys.slot(), 0) = step;
-        announce_bytes<typename Shape::KeySlot>(full, step);
+        announce_keys(full, step);
       }
     }
     keys.advance();
+  }
+  /// The loads of a step's keys, and what its slot is told of their bytes; by one thread.
+  __device__ __forceinline__ void issue_keys(Mbarrier full, const Message& step) const {
+    load_step<typename Shape::KeySlot>(args.maps.k, smem.keys(keys.slot()), full, step, row.kv_head,
+                                       row.b);
+    if constexpr (Config::kHasColumnBias) {
+      const auto& predict = args.predict;
+      const long long head = row.b * args.attend.n_h + row.h;
+      load_step_biases<Config>(predict.column_bias + head * predict.k_padded, smem, keys.slot(),
+                               full, step);
+    }
+  }
+  __device__ __forceinline__ static void announce_keys(Mbarrier full, const Message& step) {
+    constexpr int kBiasBytes = Config::kHasColumnBias ? sizeof(float) : 0;
+    announce_step_bytes<Config, typename Shape::KeySlot>(full, step, kAllTiles<Config>, kBiasBytes);
   }
 
   __device__ __forceinline__ void note_pending(const Message& step) {

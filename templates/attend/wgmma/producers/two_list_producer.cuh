@@ -65,15 +65,12 @@ class TwoListProducer {
     const Mbarrier full = Smem::barrier(loads_.smem.control()->k_full[loads_.keys.slot()]);
     const Message tiles = tiles_of(step);
     Smem::barrier(loads_.smem.control()->k_empty[loads_.keys.slot()]).wait(loads_.keys.phase() ^ 1);
-    if (elect_one())
-      loads_.template load_step<typename Shape::KeySlot>(loads_.args.maps.k,
-                                                         loads_.smem.keys(loads_.keys.slot()), full,
-                                                         tiles, loads_.row.kv_head, row.b);
+    if (elect_one()) loads_.issue_keys(full, tiles);
     for (int r = 0; r < Config::kWorkTiles; ++r) write_message(r, step, is_last);
     __syncwarp();
     if (elect_one()) {
       if (is_first) note_row(loads_.smem, loads_.rows.slot(), row, share);
-      loads_.template announce_bytes<typename Shape::KeySlot>(full, tiles);
+      loads_.announce_keys(full, tiles);
     }
     if (is_first) loads_.rows.advance();
     loads_.keys.advance();

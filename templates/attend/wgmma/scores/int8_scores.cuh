@@ -2,8 +2,8 @@
 //
 // A score s stands for the logit s * unit + row bias, whose unit is that of its keys: the scales of
 // its groups of queries and keys. The multiplication thus costs nothing, as the exponent is worked
-// out by one multiply and add anyway. Where a hook or a bias of each key is to see the logit,
-// scores are logits and the unit is 1.
+// out by one multiply and add anyway. Where keys have a bias each, or a hook is to see the logit,
+// scores have the unit 1; the row bias is in them only for a hook.
 #pragma once
 
 #include "arch/multiply/wgmma_8bit.cuh"
@@ -11,6 +11,10 @@
 #include "base/kinds.cuh"
 
 namespace lacuna {
+
+/// Biases of a lane's keys in a step: two of each block of 8.
+template <class Config>
+using ColumnBiases = float2[Config::kHasColumnBias ? Config::kStepKeys / 8 : 1];
 
 template <class Accumulator>
 inline constexpr bool kIsInteger = false;
@@ -23,7 +27,7 @@ struct ScoreUnits {
   /// Keys that share a scale.
   static constexpr int kGroupKeys = kByThread ? 32 : Config::kTileK;
   static constexpr int kGroups = Config::kStepKeys / kGroupKeys;
-  static constexpr bool kScoresAreLogits = Config::kHasScore || Config::kHasColumnBias;
+  static constexpr bool kHasUnitScores = Config::kHasScore || Config::kHasColumnBias;
   static_assert(Config::kQkTileK == Config::kTileK, "groups of keys lie in tiles of the list");
 
   /// Below it all logits are as good as 0; an underflow to 0 would make NaN of a masked one.
@@ -36,7 +40,7 @@ struct ScoreUnits {
     return scale[block * 8 / kGroupKeys];
   }
   __device__ __forceinline__ float unit_of(int block) const {
-    return kScoresAreLogits ? 1.0f : scale_of(block);
+    return kHasUnitScores ? 1.0f : scale_of(block);
   }
 };
 
@@ -51,7 +55,7 @@ __device__ __forceinline__ void find_logit_maxima(float (&maxima)[2],
                                                   const ScoreUnits<Config>& units, int g) {
   using Units = ScoreUnits<Config>;
   constexpr int kBlocks =
-      Units::kScoresAreLogits ? kGroupBlocks : smaller(Units::kGroupKeys / 8, kGroupBlocks);
+      Units::kHasUnitScores ? kGroupBlocks : smaller(Units::kGroupKeys / 8, kGroupBlocks);
   maxima[0] = maxima[1] = -kInfinity;
 #pragma unroll
   for (int first = 0; first < kGroupBlocks; first += kBlocks) {
@@ -113,19 +117,6 @@ class QuantisedScores {
 #pragma unroll
     for (int n = 0; n < Units::kGroups; ++n)
       units.scale[n] = fmaxf(units.scale[n] * query_scale_, Units::kLeastScale);
-  }
-
-  /// Of the lane's keys of a block of 8.
-  template <class Args, class Message>
-  __device__ __forceinline__ float2 column_bias(const Args& args, const WorkTile& row,
-                                                const Message& step, int block) const {
-    constexpr int kTileBlocks = Config::kTileK / 8;
-    const auto& predict = args.predict;
-    const TileRef tile = step.tiles[block / kTileBlocks];
-    const long long head = static_cast<long long>(row.b) * row.n_h + row.h;
-    const int key = (tile.exists() ? tile.index() : 0) * Config::kTileK + block % kTileBlocks * 8;
-    const float* bias = predict.column_bias + head * predict.k_padded + key + lane_index() % 4 * 2;
-    return __ldg(reinterpret_cast<const float2*>(bias));
   }
 
   __device__ __forceinline__ float row_bias(int r) const {

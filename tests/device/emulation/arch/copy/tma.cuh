@@ -28,6 +28,12 @@ inline void tma_load(const TensorMap& map, u32 target, Mbarrier full, const BoxO
       [](unsigned barrier, int bytes) { Mbarrier{barrier}.receive(bytes); });
 }
 
+inline void bulk_load(const void* source, u32 target, int bytes, Mbarrier full) {
+  ::emulation::start_line_load(
+      source, target, bytes, full.address,
+      [](unsigned barrier, int received) { Mbarrier{barrier}.receive(received); });
+}
+
 inline void tma_store(const TensorMap& map, u32 source, const BoxOrigin& at) {
   ::emulation::start_box_store(box_map(map), source, coordinates(at));
 }
