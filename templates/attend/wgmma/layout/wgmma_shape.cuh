@@ -64,7 +64,10 @@
 //   v_full[n]    waits, after k_full[n + 1], whose load was issued before
 //   v_empty[n]   arrives; before that wait, the arrival would count for the slot's use before
 //
-// Its next tile is like the first of a row: S alone, then S' ahead of O += P V as before. Queries
+// Its next tile is like the first of a row: S alone, then S' ahead of O += P V as before. With int8
+// keys it passes on up to kValueStages - 1 steps before that, and goes on as if there had been none
+// if one with a tile of its own follows: loads come in order, so that V of these needs no slot that
+// waits for the product. Queries
 // are loaded even if neither row has a tile: q_full is waited for before q_empty, for the same
 // reason.
 #pragma once
