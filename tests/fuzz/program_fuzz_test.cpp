@@ -47,13 +47,14 @@ TEST(ProgramFuzz, TheParserReturnsAndWhatItAcceptsRoundTrips) {
   const std::vector<std::string> texts = golden_programs();
   std::mt19937 random(2024);
   int accepted = 0;
-  for (int round = 0; round < test::draws(5000); ++round) {
+  const int rounds = test::draws(5000);
+  for (int round = 0; round < rounds; ++round) {
     std::string text = texts[random() % texts.size()];
     for (std::size_t n = random() % 4; n-- > 0 && !text.empty();) mutate(text, random);
     SCOPED_TRACE(text);
     ASSERT_NO_THROW(accepted += fuzz::run_program(text) ? 1 : 0);
   }
-  EXPECT_GT(accepted, 500);
+  EXPECT_GT(accepted, rounds / 10);
 }
 
 }  // namespace

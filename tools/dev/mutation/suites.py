@@ -21,7 +21,7 @@ class Tier:
 TIERS = {
     "short": Tier({"LACUNA_TEST_TIER": "short"}, {"LACUNA_ALL_TESTS": "OFF", "LACUNA_KERNELS_PER_UNIT": "1"}),
     "long": Tier({"LACUNA_TEST_TIER": "all"}, {"LACUNA_ALL_TESTS": "ON", "LACUNA_KERNELS_PER_UNIT": "1"},
-                 ("expr", "device", "sass", "compile", "group", "numerics_interpreter", "numerics", "races"), ("device", "races")),
+                 ("expr", "fuzz", "device", "sass", "compile", "group", "numerics_interpreter", "numerics", "races"), ("device", "races")),
 }
 
 
