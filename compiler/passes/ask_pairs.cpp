@@ -31,7 +31,7 @@ std::string objection(const Program& program, const Attend& attend) {
   return "";
 }
 
-/// Which launches of one mask share a row of tiles.
+/// What shares the answers of one mask.
 std::string shared_by(const Expr& mask) {
   const bool heads = !uses(mask, Variable::kH), batch = !uses(mask, Variable::kB);
   if (heads && batch) return "once for all heads and batch entries";

@@ -1,7 +1,7 @@
 // What is known of a tile once its pairs have been asked (select/pairs.cuh): two bits, which stand
 // for all heads and batch entries that have the same mask.
 //
-//   masks        kPairsVaryByBatch, kPairsVaryByHead: a row of tiles for each, or one for all
+//   masks        kPairsVaryByBatch, kPairsVaryByHead: answers for each, or one for all
 //   rows         query tile 0: words of visible tiles, words of full ones; query tile 1; ...
 #pragma once
 
