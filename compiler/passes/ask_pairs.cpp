@@ -1,11 +1,13 @@
-// Tiles whose mask reads a tensor for each pair, or for tokens in no order: nothing is known of
-// them before their pairs are asked. Here attend is told to ask them first, and to visit only tiles
-// that have a visible one. A kernel before attend does that once for all heads and batch entries
-// that have the same mask; the CPU does it tile by tile.
+// A mask may read a tensor with an element for each pair, or for each token in no order. Bounds of
+// a tile then do not tell whether one of its pairs is visible. For such masks this pass sets
+// Attend::pairs: the mask of the pairs is evaluated first, and attend visits only tiles that have a
+// visible pair. On a GPU a kernel before attend does this, once for all heads and batch entries
+// that have the same mask; on the CPU it is done for each tile before its visit.
 //
-// It always pays where rows are longer than a few tiles: of a tile without a visible pair it saves
-// both products, of one that is visible in whole attend need not read the mask again, and of any
-// other a few rows show what it is.
+// This costs less than it saves wherever rows have more than a few tiles. A tile without a visible
+// pair is evaluated in whole, but neither of its products is computed. A tile of visible pairs
+// alone is evaluated in whole, and attend does not read its mask again. Of any other tile the first
+// rows show that it has both kinds, and no further rows are evaluated.
 #include "compiler/expr/bounds/open_reads.hpp"
 #include "compiler/expr/text/parse.hpp"
 #include "compiler/ir/names.hpp"

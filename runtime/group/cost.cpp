@@ -110,23 +110,24 @@ double compute_us_of(const Piece& piece, const Problem& problem, const CutRules&
   return pairs * problem.shape.n_b * 4 * problem.head_dim / (rates.tflops * 1e6) + kLaunchUs;
 }
 
-/// When a rank is done with each of its launches, one after the other. `arrivals`: when the inputs
-/// of each chunk are there. Those of the first come without anything beside them, the others take
-/// multiprocessors from what is computed meanwhile.
+/// When each of a rank's launches ends, if they run one after the other and take `launch_us`.
+/// `arrivals`: when the inputs of each chunk have arrived. While chunks behind the first arrive,
+/// their exchange takes multiprocessors from the launches.
 std::vector<double> ends_of_launches(const std::vector<Piece>& pieces,
-                                     const std::vector<double>& arrivals, const Problem& problem,
-                                     const CutRules& rules, const Work& work, const Rates& rates) {
+                                     const std::vector<double>& launch_us,
+                                     const std::vector<double>& arrivals) {
   std::vector<double> ends;
   double now = (arrivals.back() - arrivals.front()) * kExchangeSms;
-  for (const Piece& piece : pieces) {
-    if (!piece.early) now = std::max(now, arrivals[static_cast<std::size_t>(piece.chunk)]);
-    now += compute_us_of(piece, problem, rules, work, rates);
+  for (std::size_t n = 0; n < pieces.size(); ++n) {
+    const auto chunk = static_cast<std::size_t>(pieces[n].chunk);
+    if (!pieces[n].early) now = std::max(now, arrivals[chunk]);
+    now += launch_us[n];
     ends.push_back(now);
   }
   return ends;
 }
 
-/// When all launches are done that the results of a chunk wait for.
+/// When the last of the launches ends that the results of a chunk wait for.
 double results_ready(const Traffic& traffic, const std::vector<std::vector<double>>& ends,
                      int chunk) {
   double ready = 0;
@@ -153,11 +154,12 @@ void add_times(SchemeCost& cost, const TrafficBytes& bytes, const CutRules& rule
   }
   std::vector<std::vector<double>> ends;
   for (const std::vector<Piece>& pieces : traffic.pieces) {
-    double computing = 0;
+    std::vector<double> launch_us;
     for (const Piece& piece : pieces)
-      computing += compute_us_of(piece, traffic.problem, rules, work, rates);
-    cost.compute_us = std::max(cost.compute_us, computing);
-    ends.push_back(ends_of_launches(pieces, arrivals, traffic.problem, rules, work, rates));
+      launch_us.push_back(compute_us_of(piece, traffic.problem, rules, work, rates));
+    cost.compute_us =
+        std::max(cost.compute_us, std::accumulate(launch_us.begin(), launch_us.end(), 0.0));
+    ends.push_back(ends_of_launches(pieces, launch_us, arrivals));
     if (!pieces.empty()) cost.total_us = std::max(cost.total_us, ends.back().back());
   }
   double sent_until = arrivals.back();
@@ -186,7 +188,8 @@ void add_figures(SchemeCost& cost, const CutRules& rules, const Work& work, cons
   add_times(cost, bytes, rules, work, rates);
 }
 
-/// Cuts the last piece of each rank so that the very last takes about `tail_us`.
+/// Cuts the last piece of each rank in two. The second, which becomes the rank's last launch, has
+/// as many queries as take about `tail_us`.
 void cut_tails(Traffic& traffic, double tail_us, const CutRules& rules, const Work& work,
                const Rates& rates) {
   for (std::vector<Piece>& pieces : traffic.pieces) {

@@ -34,8 +34,8 @@ struct Deal {
 Deal deal_work(Scheme scheme, const std::vector<Share>& shares, const LaunchShape& shape,
                const CutRules& rules, const Work& work);
 
-/// Marks as early what is computed of tokens that the rank itself holds, and cuts pieces where that
-/// ends.
+/// Marks pieces as early whose queries, and all keys that these see, are held by the rank that
+/// computes them. A piece of which only the first queries are such is cut behind these.
 void mark_early(std::vector<Piece>& pieces, const Share& share, const LaunchShape& shape,
                 const CutRules& rules, const Work& work);
 

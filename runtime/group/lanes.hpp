@@ -5,10 +5,10 @@
 //   lanes                  |            | launch 0 ... | launch 1 ... | launch 2 ...
 //   exchange          messages 0 | messages 1 | ...                | results 0 | ...|
 //
-// Launches take turns on the lanes, so that the blocks of one begin where those of others end. Each
-// waits for the one before it to be free to begin, and earlier lanes have higher priorities: of
-// launches that are all free the first begins. The exchange has the highest, and launches leave it
-// multiprocessors (Schedule::has_exchange_beside).
+// Launches take turns on the lanes, so that the blocks of one begin where those of others end. A
+// launch may begin as soon as the launch before it may. Several that may begin at the same time
+// begin in their order, because earlier lanes have higher priorities. The exchange has the highest
+// priority, and launches leave multiprocessors to it (Schedule::has_exchange_beside).
 #pragma once
 
 #include <array>

@@ -29,7 +29,8 @@ struct Work {
   std::int32_t heads = 0, units = 0;
   std::vector<double> pairs;  ///< [heads, units]
   double pairs_of_unit = 0;   ///< that take as long as to begin and end a unit
-  /// Of each unit: keys beyond which no head sees any, whatever the parameters. Empty: not known.
+  /// Of each unit: a range with all keys that its queries see, in any head and whatever the
+  /// parameters are. Empty: not known.
   std::vector<Range> seen = {};
 
   double cost(std::int32_t head, std::int32_t unit) const { return at(head, unit) + pairs_of_unit; }

@@ -224,7 +224,9 @@ std::vector<std::string> table_rows() {
   return rows;
 }
 
-/// A row with the registers of these kernels alone. A relief is most often attend's.
+/// A row of the table, reduced to the registers of these kernels: the others are not compiled. Its
+/// relief (the plan for fewer registers) is kept with attend, which most often is what asked for
+/// it.
 std::string shortened(const std::string& row, const Names& kernels) {
   const std::size_t end = std::min(row.find(kRegisters), row.size());
   std::string text = row.substr(0, end);

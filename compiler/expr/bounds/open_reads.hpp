@@ -1,6 +1,6 @@
-// What interval analysis cannot tell about a mask: elements of tensors that differ from token to
-// token, unless they rise along the tokens. Of a tile whose mask reads them it knows no more than
-// what the other conditions say (bounds/interval.hpp).
+// Which tensors of a mask interval analysis (bounds/interval.hpp) has no bounds for: those whose
+// elements differ from token to token, unless they rise along the tokens. A condition on such an
+// element may hold or not in any tile, so that only the mask's other conditions exclude tiles.
 #pragma once
 
 #include <string>

@@ -1,4 +1,5 @@
-// Attend::pairs: two bits for each tile, from the mask of its pairs.
+// The kernel that Attend::pairs asks for. It evaluates the mask of a tile's pairs and writes two
+// bits for the tile: whether some pair is visible, and whether all are.
 #include "compiler/expr/text/parse.hpp"
 #include "compiler/lower/block.hpp"
 #include "compiler/lower/config.hpp"
