@@ -80,6 +80,14 @@ struct CUmemcpy2D {
 };
 static_assert(sizeof(CUmemcpy2D) == 128);
 
+/// CUipcMemHandle.
+struct CUipcHandle {
+  char bytes[64] = {};
+};
+inline constexpr unsigned kIpcLazyPeerAccess = 1;
+inline constexpr unsigned kHostRegisterPortable = 1, kHostRegisterDeviceMap = 2;
+inline constexpr unsigned kWaitValueGeq = 0;  ///< of numbers that turn over, as they are compared
+
 using NvrtcResult = int;
 using NvrtcProgram = struct _nvrtcProgram*;
 inline constexpr NvrtcResult kNvrtcSuccess = 0;

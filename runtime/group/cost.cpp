@@ -11,30 +11,46 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double kExchangeUs = 20;  ///< of NCCL, before and after the bytes
-/// Share of the link's rate, as measured by one message of 64 MB, that messages of 2 to 4 MB reach:
-/// measured in groups of 8 to 50 MB, between two H100.
-constexpr double kMessagesOfLink = 0.55;
+/// What each way of exchange costs.
+struct ExchangeCost {
+  double fixed_us;  ///< of a chunk, before and after its bytes
+  double run_us;    ///< of each run of rows besides its bytes
+  /// Share of the link's rate, as measured by one message of 64 MB, that messages of 2 to 4 MB
+  /// reach.
+  double of_link;
+  /// Share of a GPU's SMs that it takes from the launches beside it: 16 of 132 by default
+  /// (lacuna_group_options::sm_margin). Copy engines need none.
+  double sms;
+};
+constexpr ExchangeCost kCopies{10, 6, 0.9, 0}, kMessages{20, 0, 0.55, 0.12};
 constexpr double kLaunchUs = 2;  ///< of a kernel among others
-/// An exchange that takes less is not cut: each chunk costs kExchangeUs and a launch.
-constexpr double kWorthCuttingUs = 3 * kExchangeUs;
-/// Share of a GPU's SMs that an exchange takes from the launches beside it: 16 of 132, the default
-/// of lacuna_group_options::sm_margin.
-constexpr double kExchangeSms = 0.12;
+/// An exchange that takes less is not cut: each chunk has its fixed time and a launch.
+constexpr double kWorthCuttingUs = 60;
+
+const ExchangeCost& cost_of(Exchange exchange) {
+  return exchange == Exchange::kCopies ? kCopies : kMessages;
+}
 
 /// Rates that were measured. For other GPUs the guess is taken.
 struct KnownRate {
   const char* target;
-  double link_gb_s, tflops;
+  double link_gb_s[2], tflops;  ///< the link's by Exchange
   const char *link_origin, *tflops_origin;
 };
 constexpr KnownRate kKnownRates[] = {
-    {"sm_90a", 230, 690, "all-gather over NVLink, 2 H100, NCCL",
+    {"sm_90a",
+     {370, 230},
+     690,
+     "one GPU to another over NVLink",
      "dense causal attention, head dim 128, 16384 tokens (README.md)"},
-    {"cpu", 10, 0.4, "memcpy between threads", "dense causal attention on two cores (README.md)"},
+    {"cpu",
+     {10, 10},
+     0.4,
+     "memcpy between threads",
+     "dense causal attention on two cores (README.md)"},
 };
-constexpr KnownRate kGuess = {"", 20, 100, "a guess: no link was measured",
-                              "a guess: no kernel was measured"};
+constexpr KnownRate kGuess = {
+    "", {20, 20}, 100, "a guess: no link was measured", "a guess: no kernel was measured"};
 
 double most(const std::vector<double>& values) {
   return values.empty() ? 0 : *std::ranges::max_element(values);
@@ -43,53 +59,67 @@ std::size_t sum(const std::vector<std::size_t>& values) {
   return std::accumulate(values.begin(), values.end(), std::size_t{0});
 }
 
-/// Bytes of each rank in each chunk.
-struct ChunkBytes {
-  std::vector<std::vector<std::size_t>> sent, received;  ///< [rank][chunk]
+/// What one rank sends or receives.
+struct Load {
+  std::size_t bytes = 0, runs = 0;
 
-  ChunkBytes(std::size_t ranks, std::size_t chunks)
-      : sent(ranks, std::vector<std::size_t>(chunks, 0)), received(sent) {}
+  double exchange_us(const Rates& rates) const {
+    const ExchangeCost& cost = cost_of(rates.exchange);
+    return bytes == 0 ? 0
+                      : cost.fixed_us + static_cast<double>(runs) * cost.run_us +
+                            static_cast<double>(bytes) / (rates.link_gb_s * cost.of_link * 1e3);
+  }
+};
+
+/// Of each rank in each chunk. The runs count on the side that copies them, one after the other.
+struct Loads {
+  bool sender_copies = false;
+  std::vector<std::vector<Load>> sent, received;  ///< [rank][chunk]
+
+  Loads(std::size_t ranks, std::size_t chunks, bool are_inputs)
+      : sender_copies(are_inputs), sent(ranks, std::vector<Load>(chunks)), received(sent) {}
 
   void add(const Problem& problem, const std::vector<Run>& runs, std::size_t from, std::size_t to) {
     for (const Run& run : runs) {
-      const std::size_t bytes =
-          static_cast<std::size_t>(run.tokens.count()) * problem.row_bytes(run.tensor);
-      sent[from][static_cast<std::size_t>(run.chunk)] += bytes;
-      received[to][static_cast<std::size_t>(run.chunk)] += bytes;
+      const auto chunk = static_cast<std::size_t>(run.chunk);
+      for (Load* load : {&sent[from][chunk], &received[to][chunk]})
+        load->bytes += static_cast<std::size_t>(run.tokens.count()) * problem.row_bytes(run.tensor);
+      ++(sender_copies ? sent[from][chunk] : received[to][chunk]).runs;
     }
   }
-  /// The most that one rank has to send or to receive.
-  std::size_t most_of(std::size_t chunk) const {
-    std::size_t most = 0;
+  /// Of the rank that takes longest to send or to receive a chunk.
+  double exchange_us(std::size_t chunk, const Rates& rates) const {
+    double most_us = 0;
     for (std::size_t rank = 0; rank < sent.size(); ++rank)
-      most = std::max({most, sent[rank][chunk], received[rank][chunk]});
-    return most;
+      most_us = std::max({most_us, sent[rank][chunk].exchange_us(rates),
+                          received[rank][chunk].exchange_us(rates)});
+    return most_us;
   }
 };
 
-struct TrafficBytes {
-  ChunkBytes inputs, outputs;
+std::size_t bytes_of(const std::vector<Load>& loads) {
+  std::size_t bytes = 0;
+  for (const Load& load : loads) bytes += load.bytes;
+  return bytes;
+}
+
+struct TrafficLoads {
+  Loads inputs, outputs;
 };
 
-TrafficBytes count_traffic(const Traffic& traffic) {
+TrafficLoads count_traffic(const Traffic& traffic) {
   const auto ranks = static_cast<std::size_t>(traffic.size());
   const auto chunks = static_cast<std::size_t>(traffic.chunks);
-  TrafficBytes bytes{{ranks, chunks}, {ranks, chunks}};
+  TrafficLoads loads{{ranks, chunks, true}, {ranks, chunks, false}};
   for (int from = 0; from < traffic.size(); ++from) {
     for (int to = 0; to < traffic.size(); ++to) {
       if (from == to) continue;
       const auto source = static_cast<std::size_t>(from), target = static_cast<std::size_t>(to);
-      bytes.inputs.add(traffic.problem, traffic.inputs(from, to), source, target);
-      bytes.outputs.add(traffic.problem, traffic.outputs(from, to), source, target);
+      loads.inputs.add(traffic.problem, traffic.inputs(from, to), source, target);
+      loads.outputs.add(traffic.problem, traffic.outputs(from, to), source, target);
     }
   }
-  return bytes;
-}
-
-double exchange_us_of(std::size_t bytes, const Rates& rates) {
-  return bytes == 0
-             ? 0
-             : kExchangeUs + static_cast<double>(bytes) / (rates.link_gb_s * kMessagesOfLink * 1e3);
+  return loads;
 }
 
 /// Puts the pieces whose queries see most keys first. While the last blocks of a launch run, SMs
@@ -112,12 +142,12 @@ double compute_us_of(const Piece& piece, const Problem& problem, const CutRules&
 
 /// When each of a rank's launches ends, if they run one after the other and take `launch_us`.
 /// `arrivals`: when the inputs of each chunk have arrived. While chunks behind the first arrive,
-/// their exchange takes multiprocessors from the launches.
+/// their exchange may take multiprocessors from the launches, a share of `exchange_sms`.
 std::vector<double> ends_of_launches(const std::vector<Piece>& pieces,
                                      const std::vector<double>& launch_us,
-                                     const std::vector<double>& arrivals) {
+                                     const std::vector<double>& arrivals, double exchange_sms) {
   std::vector<double> ends;
-  double now = (arrivals.back() - arrivals.front()) * kExchangeSms;
+  double now = (arrivals.back() - arrivals.front()) * exchange_sms;
   for (std::size_t n = 0; n < pieces.size(); ++n) {
     const auto chunk = static_cast<std::size_t>(pieces[n].chunk);
     if (!pieces[n].early) now = std::max(now, arrivals[chunk]);
@@ -143,13 +173,12 @@ double results_ready(const Traffic& traffic, const std::vector<std::vector<doubl
 /// The model: chunks arrive one after the other. The pieces of one are computed when it has arrived
 /// and those before are done, and results are sent when what they wait for is done. All ranks take
 /// part in each exchange.
-void add_times(SchemeCost& cost, const TrafficBytes& bytes, const CutRules& rules, const Work& work,
+void add_times(SchemeCost& cost, const TrafficLoads& loads, const CutRules& rules, const Work& work,
                const Rates& rates) {
   const Traffic& traffic = cost.traffic;
   std::vector<double> arrivals;
   for (int chunk = 0; chunk < traffic.chunks; ++chunk) {
-    cost.exchange_us +=
-        exchange_us_of(bytes.inputs.most_of(static_cast<std::size_t>(chunk)), rates);
+    cost.exchange_us += loads.inputs.exchange_us(static_cast<std::size_t>(chunk), rates);
     arrivals.push_back(cost.exchange_us);
   }
   std::vector<std::vector<double>> ends;
@@ -159,13 +188,12 @@ void add_times(SchemeCost& cost, const TrafficBytes& bytes, const CutRules& rule
       launch_us.push_back(compute_us_of(piece, traffic.problem, rules, work, rates));
     cost.compute_us =
         std::max(cost.compute_us, std::accumulate(launch_us.begin(), launch_us.end(), 0.0));
-    ends.push_back(ends_of_launches(pieces, launch_us, arrivals));
+    ends.push_back(ends_of_launches(pieces, launch_us, arrivals, cost_of(rates.exchange).sms));
     if (!pieces.empty()) cost.total_us = std::max(cost.total_us, ends.back().back());
   }
   double sent_until = arrivals.back();
   for (int chunk = 0; chunk < traffic.chunks; ++chunk) {
-    const double exchange_us =
-        exchange_us_of(bytes.outputs.most_of(static_cast<std::size_t>(chunk)), rates);
+    const double exchange_us = loads.outputs.exchange_us(static_cast<std::size_t>(chunk), rates);
     cost.exchange_us += exchange_us;
     if (exchange_us > 0)
       sent_until = std::max(sent_until, results_ready(traffic, ends, chunk)) + exchange_us;
@@ -177,15 +205,14 @@ void add_times(SchemeCost& cost, const TrafficBytes& bytes, const CutRules& rule
 void add_figures(SchemeCost& cost, const CutRules& rules, const Work& work, const Rates& rates) {
   for (const std::vector<Piece>& pieces : cost.traffic.pieces)
     cost.most_launches = std::max(cost.most_launches, pieces.size());
-  const TrafficBytes bytes = count_traffic(cost.traffic);
+  const TrafficLoads loads = count_traffic(cost.traffic);
   for (std::size_t rank = 0; rank < cost.traffic.pieces.size(); ++rank) {
-    const auto all = [&](const std::vector<std::vector<std::size_t>>& of_ranks) {
-      return sum(of_ranks[rank]);
-    };
-    cost.sent_bytes.push_back(all(bytes.inputs.sent) + all(bytes.outputs.sent));
-    cost.received_bytes.push_back(all(bytes.inputs.received) + all(bytes.outputs.received));
+    cost.sent_bytes.push_back(bytes_of(loads.inputs.sent[rank]) +
+                              bytes_of(loads.outputs.sent[rank]));
+    cost.received_bytes.push_back(bytes_of(loads.inputs.received[rank]) +
+                                  bytes_of(loads.outputs.received[rank]));
   }
-  add_times(cost, bytes, rules, work, rates);
+  add_times(cost, loads, rules, work, rates);
 }
 
 /// Cuts the last piece of each rank in two. The second, which becomes the rank's last launch, has
@@ -219,8 +246,7 @@ std::optional<SchemeCost> cost_in_chunks(SchemeCost cost, bool at_end, const Cut
     if (traffic.chunks == 1 || !traffic.ends_with_own_results()) return std::nullopt;
     traffic.results_at_end = true;
     const auto last = static_cast<std::size_t>(traffic.chunks - 1);
-    cut_tails(traffic, exchange_us_of(count_traffic(traffic).outputs.most_of(last), rates), rules,
-              work, rates);
+    cut_tails(traffic, count_traffic(traffic).outputs.exchange_us(last, rates), rules, work, rates);
   }
   add_figures(cost, rules, work, rates);
   return cost;
@@ -229,9 +255,9 @@ std::optional<SchemeCost> cost_in_chunks(SchemeCost cost, bool at_end, const Cut
 /// Cuts the exchange where that is worth it, in the way that takes the least time.
 SchemeCost cost_exchange(SchemeCost cost, const CutRules& rules, const Work& work,
                          const Rates& rates) {
-  const TrafficBytes whole = count_traffic(cost.traffic);
-  const double exchange_us = exchange_us_of(whole.inputs.most_of(0), rates) +
-                             exchange_us_of(whole.outputs.most_of(0), rates);
+  const TrafficLoads whole = count_traffic(cost.traffic);
+  const double exchange_us =
+      whole.inputs.exchange_us(0, rates) + whole.outputs.exchange_us(0, rates);
   if (exchange_us < kWorthCuttingUs) {
     add_figures(cost, rules, work, rates);
     return cost;
@@ -277,11 +303,16 @@ Json cost_json(const SchemeCost& cost) {
 
 }  // namespace
 
-Rates known_rates(const std::string& target, double link_gb_s, double tflops) {
+std::string_view name_of(Exchange exchange) {
+  return exchange == Exchange::kCopies ? "copies" : "messages";
+}
+
+Rates known_rates(const std::string& target, Exchange exchange, double link_gb_s, double tflops) {
   const auto* known = std::ranges::find_if(
       kKnownRates, [&](const KnownRate& rate) { return target == rate.target; });
   const KnownRate& row = known == std::end(kKnownRates) ? kGuess : *known;
-  Rates rates{row.link_gb_s, row.tflops, row.link_origin, row.tflops_origin};
+  Rates rates{exchange, row.link_gb_s[static_cast<std::size_t>(exchange)], row.tflops,
+              row.link_origin, row.tflops_origin};
   if (link_gb_s > 0) rates.link_gb_s = link_gb_s, rates.link_origin = "given";
   if (tflops > 0) rates.tflops = tflops, rates.tflops_origin = "given";
   return rates;
@@ -327,6 +358,7 @@ std::string plan_json(const std::vector<SchemeCost>& costs, std::size_t chosen, 
   json["layout"] = name_of(best.traffic.problem.layout.kind);
   json["scheme"] = name_of(best.scheme);
   json["because"] = was_wanted ? "the caller asks for it" : "the least time";
+  json["exchange"] = name_of(rates.exchange);
   json["link"] = {{"gb_per_s", rates.link_gb_s}, {"origin", rates.link_origin}};
   json["kernel"] = {{"tflops", rates.tflops}, {"origin", rates.tflops_origin}};
   json["one_gpu_us"] = alone_us;

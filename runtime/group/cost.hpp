@@ -1,23 +1,32 @@
 // What each scheme would send and compute, how long that takes, and which one is the shortest.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/group/traffic.hpp"
 
 namespace lacuna::group {
 
+/// How ranks exchange: by copies of their own between memory that they share, where they are on one
+/// host, or by messages of NCCL's.
+enum class Exchange : std::uint8_t { kCopies, kMessages };
+inline constexpr Exchange kExchanges[] = {Exchange::kCopies, Exchange::kMessages};
+std::string_view name_of(Exchange exchange);
+
 /// How fast links and kernels are, and where the numbers come from.
 struct Rates {
+  Exchange exchange = Exchange::kMessages;
   double link_gb_s = 0;  ///< from one rank to others, in one direction
   double tflops = 0;     ///< of attention, 4 * head_dim for each pair of tokens
   std::string link_origin, tflops_origin;
 };
 
-/// Rates of a target as measured by `lacuna bench` and with NCCL; values above 0 replace them.
-Rates known_rates(const std::string& target, double link_gb_s, double tflops);
+/// Rates of a target as measured by `lacuna bench`; values above 0 replace them.
+Rates known_rates(const std::string& target, Exchange exchange, double link_gb_s, double tflops);
 
 struct SchemeCost {
   Scheme scheme = Scheme::kGather;

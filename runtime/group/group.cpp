@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <functional>
 #include <vector>
 
 #include "runtime/cuda/device_memory.hpp"
@@ -33,22 +34,18 @@ std::string text_of(const Note& note) {
 constexpr std::size_t kProbeBytes = std::size_t{64} << 20;
 constexpr int kProbes = 5;
 
-/// Of a ring in which every rank sends to the next one; the slowest rank's.
-bool measure_link(GroupState& group, Diagnostics& diagnostics) {
+/// Sends what the probe sends once, to the next rank of a ring.
+using Probe = std::function<bool(CUstream stream)>;
+
+/// By the slowest rank.
+bool time_link(GroupState& group, const Probe& probe, Diagnostics& diagnostics) {
   const Communicator& ranks = group.communicator;
   const auto& device = group.engine->gpu;
-  DeviceBuffer source(device, kProbeBytes, diagnostics), target(device, kProbeBytes, diagnostics);
   const DeviceStream stream(device, diagnostics);
   DeviceTimer timer(device, diagnostics);
   if (diagnostics.has_errors()) return false;
-  const std::array<Message, 2> messages = {
-      {{source.data(), kProbeBytes, (ranks.rank + 1) % ranks.size, true},
-       {target.data(), kProbeBytes, (ranks.rank + ranks.size - 1) % ranks.size, false}}};
-  const auto probe = [&] {
-    return ranks.exchange(ranks.state.get(), messages, stream.handle(), diagnostics);
-  };
-  bool good = probe() && timer.start(stream.handle(), diagnostics);
-  for (int i = 0; i < kProbes && good; ++i) good = probe();
+  bool good = probe(stream.handle()) && timer.start(stream.handle(), diagnostics);
+  for (int i = 0; i < kProbes && good; ++i) good = probe(stream.handle());
   good = good && timer.stop(stream.handle(), diagnostics) &&
          ranks.synchronize(ranks.state.get(), stream.handle(), diagnostics);
   if (!good) return false;
@@ -61,6 +58,43 @@ bool measure_link(GroupState& group, Diagnostics& diagnostics) {
   group.rates.link_gb_s = *std::ranges::min_element(rates);
   group.rates.link_origin = "measured when the group was made";
   return true;
+}
+
+bool measure_link(GroupState& group, Diagnostics& diagnostics) {
+  const Communicator& ranks = group.communicator;
+  const auto& device = group.engine->gpu;
+  const Driver& driver = *device->driver;
+  const int next = (ranks.rank + 1) % ranks.size;
+  const DeviceBuffer source(device, kProbeBytes, diagnostics);
+  if (diagnostics.has_errors()) return false;
+  if (group.rates.exchange == Exchange::kCopies) {
+    SharedBuffer target;
+    if (!ranks.share(ranks.state.get(), kProbeBytes, target, diagnostics)) return false;
+    const ContextScope scope(*device);
+    const auto address =
+        reinterpret_cast<CUdeviceptr>(target.of_rank[static_cast<std::size_t>(next)]);
+    return time_link(
+        group,
+        [&](CUstream stream) {
+          return check_driver(
+              driver,
+              driver.cuMemcpyDtoDAsync(address, reinterpret_cast<CUdeviceptr>(source.data()),
+                                       kProbeBytes, stream),
+              "cuMemcpyDtoDAsync", diagnostics);
+        },
+        diagnostics);
+  }
+  const DeviceBuffer target(device, kProbeBytes, diagnostics);
+  if (diagnostics.has_errors()) return false;
+  const std::array<Message, 2> messages = {
+      {{source.data(), kProbeBytes, next, true},
+       {target.data(), kProbeBytes, (ranks.rank + ranks.size - 1) % ranks.size, false}}};
+  return time_link(
+      group,
+      [&](CUstream stream) {
+        return ranks.exchange(ranks.state.get(), messages, stream, diagnostics);
+      },
+      diagnostics);
 }
 
 bool join_nccl(const GroupState& group, const Admission& admission, Communicator& communicator,
@@ -94,12 +128,19 @@ std::shared_ptr<GroupState> create_group(std::shared_ptr<EngineState> engine,
     return nullptr;
   }
   if (on_gpu) group->sm_margin = std::min(admission.sm_margin, group->engine->gpu->sm_count / 2);
-  group->rates = known_rates(group->engine->target.name, admission.link_gb_s, admission.tflops);
   const bool joined = is_loopback
                           ? join_loopback(admission.loopback, admission.rank, admission.timeout_s,
                                           group->communicator, diagnostics)
                           : join_nccl(*group, admission, group->communicator, diagnostics);
   if (!joined) return nullptr;
+  const Communicator& ranks = group->communicator;
+  bool connected = false;
+  if (ranks.size > 1 &&
+      !ranks.connect(ranks.state.get(), !admission.wants_messages, connected, diagnostics))
+    return nullptr;
+  group->rates =
+      known_rates(group->engine->target.name, connected ? Exchange::kCopies : Exchange::kMessages,
+                  admission.link_gb_s, admission.tflops);
   if (on_gpu) {
     group->lanes = make_lanes(group->engine->gpu, diagnostics);
     if (group->lanes == nullptr) return nullptr;

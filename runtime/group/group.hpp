@@ -21,7 +21,10 @@ struct GroupState {
   Communicator communicator;
   Rates rates;
   std::shared_ptr<Lanes> lanes;  ///< null on the CPU
-  std::int32_t sm_margin = 0;    ///< that launches leave to an exchange under way; 0 on the CPU
+  /// That launches leave to messages under way; 0 on the CPU.
+  std::int32_t sm_margin = 0;
+  /// Launches that exchanged by copies; the value of their flags (Communicator::set_flag).
+  std::uint32_t launches = 0;
 };
 
 /// How a rank comes to its group: by one of the three.
@@ -31,8 +34,9 @@ struct Admission {
   void* host_communicator = nullptr;  ///< ncclComm_t
   const void* unique_id = nullptr;    ///< 128 bytes
   double timeout_s = 0, link_gb_s = 0, tflops = 0;
-  std::int32_t sm_margin = 0;  ///< multiprocessors that launches leave to an exchange under way
-  std::int32_t max_ctas = 0;   ///< blocks of NCCL; 0: it decides
+  std::int32_t sm_margin = 0;   ///< multiprocessors that launches leave to an exchange under way
+  std::int32_t max_ctas = 0;    ///< blocks of NCCL; 0: it decides
+  bool wants_messages = false;  ///< also where ranks reach each other's memory
 };
 
 /// Null with diagnostics.
@@ -68,6 +72,7 @@ struct GroupPlan {
   std::shared_ptr<GroupKernel> kernel;
   Traffic traffic;
   Schedule schedule;
+  SharedBuffer shared;     ///< what the schedule calls the workspace; empty: exchange by messages
   LaunchContract tensors;  ///< the kernel's, without parameters
   LaunchShape share;       ///< of this rank
   /// Where in the workspace the kernels of each lane have their part, and its bytes.
@@ -82,10 +87,10 @@ struct GroupPlan {
   std::vector<Message> messages;    ///< room for those of a launch
 };
 
-/// Signals of a plan: these three; from kFirstChunkSignal on one of each chunk, when its inputs are
+/// Signals of a plan: these four; from kFirstChunkSignal on one of each chunk, when its inputs are
 /// there; behind those two of each launch, when it is free to begin and when it is done.
-inline constexpr std::size_t kForkSignal = 0, kExchangeSignal = 1, kCopiesSignal = 2,
-                             kFirstChunkSignal = 3;
+inline constexpr std::size_t kForkSignal = 0, kExchangeSignal = 1, kIncomingSignal = 2,
+                             kCopiesSignal = 3, kFirstChunkSignal = 4;
 
 std::vector<std::string> event_names(const Schedule& schedule);
 

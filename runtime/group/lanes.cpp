@@ -11,6 +11,7 @@ Lanes::~Lanes() {
     if (stream != nullptr) device->driver->cuStreamDestroy(stream);
   };
   destroy(exchange);
+  destroy(incoming);
   for (CUstream stream : turns) destroy(stream);
   destroy(last);
 }
@@ -29,7 +30,8 @@ std::shared_ptr<Lanes> make_lanes(const std::shared_ptr<const Device>& device,
   };
   bool made = check_driver(driver, driver.cuCtxGetStreamPriorityRange(&least, &greatest),
                            "cuCtxGetStreamPriorityRange", diagnostics) &&
-              make(lanes->exchange, greatest) && make(lanes->last, least);
+              make(lanes->exchange, greatest) && make(lanes->incoming, greatest) &&
+              make(lanes->last, least);
   int priority = std::min(greatest + 1, least);
   for (CUstream& stream : lanes->turns) {
     made = made && make(stream, priority);

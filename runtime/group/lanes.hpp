@@ -8,7 +8,14 @@
 // Launches take turns on the lanes, so that the blocks of one begin where those of others end. A
 // launch may begin as soon as the launch before it may. Several that may begin at the same time
 // begin in their order, because earlier lanes have higher priorities. The exchange has the highest
-// priority, and launches leave multiprocessors to it (Schedule::has_exchange_beside).
+// priority, and launches leave multiprocessors to its messages (Schedule::has_exchange_beside).
+//
+// Where ranks copy into memory that they share, the exchange only writes, and a stream of its own
+// waits for what others write, so that no rank writes later because another one does:
+//
+//   exchange          inputs 0 -> others | inputs 1 -> others | ...             | results 0 may be
+//   read | ... incoming               wait for inputs 0 | wait for inputs 1 | ...    wait for
+//   others' results 0, read them | ...
 #pragma once
 
 #include <array>
@@ -27,6 +34,7 @@ inline constexpr std::size_t kLanes = 8;
 struct Lanes {
   std::shared_ptr<const Device> device;
   CUstream exchange = nullptr;
+  CUstream incoming = nullptr;  ///< where ranks copy: what waits for others
   std::array<CUstream, kLanes> turns{};
   CUstream last = nullptr;  ///< of the launch under which all results travel, behind all others
 

@@ -63,6 +63,8 @@ class Planner {
     const auto chosen = choose_scheme(costs, request_.scheme);
     if (!chosen) return refuse_schemes(costs);
     plan.schedule = schedule_rank(costs[*chosen].traffic, ranks.rank);
+    if (rates.exchange == Exchange::kCopies)
+      find_peer_offsets(costs[*chosen].traffic, ranks.rank, plan.schedule);
     plan.events = event_names(plan.schedule);
     plan.json = plan_json(costs, *chosen, request_.scheme.has_value(), rates, work, ranks.rank,
                           plan.events);
@@ -132,7 +134,8 @@ class Planner {
       std::size_t& most = plan.lane_bytes[n % kLanes];
       most = std::max(most, (*bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment);
     }
-    plan.workspace_bytes = plan.schedule.buffer_bytes;
+    const bool shares = kernel_.group->rates.exchange == Exchange::kCopies;
+    plan.workspace_bytes = shares ? 0 : plan.schedule.buffer_bytes;
     for (std::size_t lane = 0; lane < kLanes; ++lane)
       plan.lane_offset[lane] = reserve(plan, plan.lane_bytes[lane]);
     for (const PieceLaunch& launch : launches)
@@ -190,7 +193,12 @@ std::shared_ptr<GroupPlan> make_group_plan(std::shared_ptr<GroupKernel> kernel,
   const GroupState& group = *kernel->group;
   plan->kernel = std::move(kernel);
   for (Diagnostic& d : found.items) diagnostics.add(std::move(d));
-  return agree(group, "plan", is_well, digest, text, diagnostics) ? plan : nullptr;
+  if (!agree(group, "plan", is_well, digest, text, diagnostics)) return nullptr;
+  const Communicator& ranks = group.communicator;
+  if (group.rates.exchange == Exchange::kCopies &&
+      !ranks.share(ranks.state.get(), plan->schedule.buffer_bytes, plan->shared, diagnostics))
+    return nullptr;
+  return plan;
 }
 
 }  // namespace lacuna::group

@@ -227,6 +227,36 @@ Schedule schedule_rank(const Traffic& traffic, int rank) {
   return schedule;
 }
 
+namespace {
+
+/// The posts of a rank that a peer answers, in their order.
+std::vector<Post*> posts_with(Phase& phase, int peer, bool is_send) {
+  std::vector<Post*> posts;
+  for (Post& post : phase.posts) {
+    if (post.peer == peer && post.is_send == is_send) posts.push_back(&post);
+  }
+  return posts;
+}
+
+void match(Phase& own, Phase& of_peer, int rank, int peer, bool is_send) {
+  const std::vector<Post*> mine = posts_with(own, peer, is_send),
+                           theirs = posts_with(of_peer, rank, !is_send);
+  for (std::size_t n = 0; n < mine.size(); ++n) mine[n]->peer_offset = theirs[n]->place.offset;
+}
+
+}  // namespace
+
+void find_peer_offsets(const Traffic& traffic, int rank, Schedule& schedule) {
+  for (int peer = 0; peer < traffic.size(); ++peer) {
+    if (peer == rank) continue;
+    Schedule of_peer = schedule_rank(traffic, peer);
+    for (std::size_t c = 0; c < schedule.chunks.size(); ++c) {
+      match(schedule.chunks[c].inputs, of_peer.chunks[c].inputs, rank, peer, true);
+      match(schedule.chunks[c].outputs, of_peer.chunks[c].outputs, rank, peer, false);
+    }
+  }
+}
+
 std::size_t Schedule::most_posts() const {
   std::size_t most = 0;
   for (const Chunk& chunk : chunks)

@@ -37,6 +37,9 @@ struct Post {
   std::int32_t rows = 0;
   int peer = 0;
   bool is_send = false;
+  /// Of inputs that are sent and of results that are received: where they lie in the peer's
+  /// buffers.
+  std::size_t peer_offset = 0;
 };
 
 /// Messages, and what is packed before and unpacked after them.
@@ -76,7 +79,7 @@ struct Schedule {
   std::vector<Step> steps;
   bool results_travel = false;   ///< of some rank; then all ranks take part
   bool results_at_end = false;   ///< those of all chunks with the last one's
-  std::size_t buffer_bytes = 0;  ///< of the workspace; the kernels' own comes behind
+  std::size_t buffer_bytes = 0;  ///< of the workspace, or of memory that ranks share
 
   std::size_t most_posts() const;
   /// Whether others' inputs, or results, may travel while this launch is computed.
@@ -86,7 +89,12 @@ struct Schedule {
 /// Parts of the workspace begin at multiples of this.
 inline constexpr std::size_t kBufferAlignment = 256;
 
+/// Messages with a peer are in its order, too.
 Schedule schedule_rank(const Traffic& traffic, int rank);
+
+/// Fills Post::peer_offset, for an exchange by copies: inputs are written into buffers of others
+/// and results read from them.
+void find_peer_offsets(const Traffic& traffic, int rank, Schedule& schedule);
 
 /// Bytes that the schedule sends.
 std::size_t sent_bytes(const Schedule& schedule, const Problem& problem);

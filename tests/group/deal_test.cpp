@@ -52,7 +52,8 @@ TEST(Deal, EveryRowIsComputedOnceAndNothingNeedlessIsSent) {
           // A slow link makes chunks.
           const double link_gb_s = n_q == 960 ? 0.01 : 0;
           for (const SchemeCost& cost :
-               cost_schemes(problem, size, rules, work, known_rates("sm_90a", link_gb_s, 0))) {
+               cost_schemes(problem, size, rules, work,
+                            known_rates("sm_90a", Exchange::kMessages, link_gb_s, 0))) {
             SCOPED_TRACE(std::string(name_of(cost.scheme)));
             ASSERT_EQ(cost.refusal, "");
             EXPECT_EQ(count_rows(cost.traffic.pieces, shape),
@@ -90,7 +91,7 @@ TEST(Deal, ChunksHideTheExchange) {
   const Work work = causal_work(shape, rules.unit);
   for (const LayoutKind kind : {LayoutKind::kStriped, LayoutKind::kContiguous}) {
     const auto costs = cost_schemes({shape, {kind, 8192}, false, false, 128, 2}, 2, rules, work,
-                                    known_rates("sm_90a", 0, 0));
+                                    known_rates("sm_90a", Exchange::kMessages, 0, 0));
     for (const SchemeCost& cost : costs) {
       SCOPED_TRACE(std::string(name_of(kind)) + ", " + std::string(name_of(cost.scheme)));
       EXPECT_GT(cost.traffic.chunks, 1);
@@ -125,8 +126,9 @@ TEST(Deal, QueriesThatSeeOwnKeysComeFirstAndLast) {
   rules.unit = 128;
   const Problem problem{shape, {LayoutKind::kContiguous, 0}, false, false, 128, 2};
   const auto traffic = [&](Scheme scheme, const CutRules& cut) {
-    return cost_schemes(problem, 2, cut, causal_work(shape, cut.unit),
-                        known_rates("sm_90a", 0, 0))[static_cast<std::size_t>(scheme)]
+    return cost_schemes(
+               problem, 2, cut, causal_work(shape, cut.unit),
+               known_rates("sm_90a", Exchange::kMessages, 0, 0))[static_cast<std::size_t>(scheme)]
         .traffic;
   };
   const Traffic rows = traffic(Scheme::kRows, rules);
@@ -165,7 +167,7 @@ TEST(Deal, CausalWorkIsBalancedByRowsHeadsAndStripes) {
   const Work work = causal_work(shape, rules.unit);
   const auto costs_of = [&](const Layout& layout) {
     return cost_schemes({shape, layout, false, false, 128, 2}, 3, rules, work,
-                        known_rates("sm_90a", 0, 0));
+                        known_rates("sm_90a", Exchange::kMessages, 0, 0));
   };
   const auto contiguous = costs_of({LayoutKind::kContiguous, 0});
   EXPECT_GT(contiguous[0].imbalance(), 0.6);
@@ -182,8 +184,9 @@ TEST(Deal, TheShorterSchemeIsChosen) {
   const auto chosen = [&](std::int32_t heads, std::int32_t heads_kv, int size) {
     const LaunchShape shape{1, heads, heads_kv, 32768, 32768};
     const Work work = causal_work(shape, rules.unit);
-    const auto costs = cost_schemes({shape, {LayoutKind::kStriped, 512}, false, false, 128, 2},
-                                    size, rules, work, known_rates("sm_90a", 0, 0));
+    const auto costs =
+        cost_schemes({shape, {LayoutKind::kStriped, 512}, false, false, 128, 2}, size, rules, work,
+                     known_rates("sm_90a", Exchange::kMessages, 0, 0));
     return costs[*choose_scheme(costs, std::nullopt)].scheme;
   };
   EXPECT_EQ(chosen(32, 8, 2), Scheme::kGather);

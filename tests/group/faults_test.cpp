@@ -182,6 +182,21 @@ TEST(GroupFaults, SpecsThatAGroupDoesNotServeAreRefusedByName) {
   }
 }
 
+TEST(GroupFaults, RanksOfALoopbackExchangeAlike) {
+  const Loopback loopback(2);
+  const Rank first(loopback, 0, 2);
+  GroupOptions options{.rank = 1, .size = 2, .loopback = &loopback};
+  options.exchange = Exchange::kMessages;
+  try {
+    Group::create(cpu_engine(), options);
+    FAIL() << "the first rank exchanges by copies";
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("other ranks of this loopback exchange by copies"),
+              std::string::npos)
+        << e.what();
+  }
+}
+
 TEST(GroupFaults, RanksAndSizesThatCannotBeAreRefused) {
   const Loopback loopback(2);
   const Engine engine = cpu_engine();

@@ -137,6 +137,7 @@ void run_rank(const Whole& whole, const Spec& spec, const GroupCase& c, const Ma
                                              .size = c.ranks,
                                              .timeout_s = 60,
                                              .link_gb_s = c.link_gb_s,
+                                             .exchange = c.exchange,
                                              .loopback = &loopback});
   const GroupKernel kernel = group.compile(spec, {.head_dim = whole.dim, .dtype = f32});
   const Shape& s = whole.shape;
@@ -223,7 +224,8 @@ std::string name_of(const GroupCase& c) {
   constexpr const char* kSchemes[] = {"auto", "gather", "rows", "heads"};
   return std::to_string(c.ranks) + " ranks, " + kLayouts[static_cast<int>(c.layout)] + " " +
          std::to_string(c.stripe) + ", scheme " + kSchemes[static_cast<int>(c.scheme)] +
-         (c.token_major ? ", token-major" : "") + (c.link_gb_s > 0 ? ", in chunks" : "");
+         (c.token_major ? ", token-major" : "") + (c.link_gb_s > 0 ? ", in chunks" : "") +
+         (c.exchange == Exchange::kMessages ? ", by messages" : "");
 }
 
 std::vector<std::string> in_threads(int ranks, const std::function<void(int)>& body) {

@@ -44,6 +44,7 @@ struct GroupCase {
   bool token_major = false;  ///< a token's heads lie side by side
   std::vector<float> work{};
   bool with_counts = false;
+  Exchange exchange = Exchange::kAuto;
   double link_gb_s = 0;  ///< so slow that the exchange is worth cutting into chunks; 0: the known
 };
 std::string name_of(const GroupCase& c);

@@ -148,7 +148,7 @@ bool can_be(const Subject& subject, const GroupCase& c) {
 }
 
 /// All that can be combined for one spec with positions, one with a predictor and one whose queries
-/// stay together; a few for the others.
+/// stay together; a few for the others. The two ways of exchange take turns.
 std::vector<GroupCase> cases_of(const Subject& subject) {
   std::vector<GroupCase> all = {
       {.ranks = 2, .layout = Layout::kContiguous},
@@ -180,7 +180,10 @@ TEST_P(GroupResults, AreThoseOfOneEngine) {
   const Subject subject = subjects()[GetParam()];
   const Whole whole = make_whole(kShape);
   const Results alone = run_alone(whole, subject.spec, subject.params);
-  for (const GroupCase& c : cases_of(subject)) {
+  bool by_messages = false;
+  for (GroupCase c : cases_of(subject)) {
+    by_messages = !by_messages;
+    if (by_messages) c.exchange = Exchange::kMessages;
     SCOPED_TRACE(subject.name + ", " + name_of(c));
     const GroupRun run = run_together(whole, subject.spec, c, subject.params);
     for (const std::string& error : run.errors) {
@@ -210,10 +213,13 @@ TEST(Group, TakesTokensWhoseHeadsLieSideBySide) {
   for (const Scheme scheme : {Scheme::kGather, Scheme::kHeads}) {
     GroupCase c{.ranks = 3, .scheme = scheme, .token_major = true};
     c.link_gb_s = scheme == Scheme::kHeads ? 1e-3 : 0;
-    SCOPED_TRACE(name_of(c));
-    const GroupRun run = run_together(whole, spec, c);
-    for (const std::string& error : run.errors) EXPECT_EQ(error, "");
-    EXPECT_TRUE(run.results == alone);
+    for (const Exchange exchange : {Exchange::kAuto, Exchange::kMessages}) {
+      c.exchange = exchange;
+      SCOPED_TRACE(name_of(c));
+      const GroupRun run = run_together(whole, spec, c);
+      for (const std::string& error : run.errors) EXPECT_EQ(error, "");
+      EXPECT_TRUE(run.results == alone);
+    }
   }
 }
 
@@ -232,10 +238,13 @@ TEST(Group, HasMoreKeysThanQueriesAndSeveralBatchEntries) {
 
 TEST(Group, GivesTheSameBitsInEveryLaunch) {
   const Whole whole = make_whole(kShape);
-  const GroupCase c{.ranks = 4};
+  GroupCase c{.ranks = 4};
   const GroupRun once = run_together(whole, shipped("relmax"), c);
-  const GroupRun often = run_together(whole, shipped("relmax"), c, no_params, 4);
-  EXPECT_TRUE(once.results == often.results);
+  for (const Exchange exchange : {Exchange::kAuto, Exchange::kMessages}) {
+    c.exchange = exchange;
+    const GroupRun often = run_together(whole, shipped("relmax"), c, no_params, 4);
+    EXPECT_TRUE(once.results == often.results) << name_of(c);
+  }
 }
 
 /// In each scheme, with ranks that have one KV head and with ranks that have several, and with
@@ -247,9 +256,14 @@ TEST(Group, AnExchangeInChunksGivesTheSameBits) {
       const Spec spec = shipped(name);
       const Results alone = run_alone(whole, spec);
       for (const Scheme scheme : {Scheme::kGather, Scheme::kRows, Scheme::kHeads}) {
-        for (const int ranks : {heads == 12 ? 2 : 3}) {
-          GroupCase c{.ranks = ranks, .layout = Layout::kStriped, .stripe = 128, .scheme = scheme};
+        for (const Exchange exchange : {Exchange::kAuto, Exchange::kMessages}) {
+          if (exchange == Exchange::kMessages && std::string(name) == "relmax") continue;
+          GroupCase c{.ranks = heads == 12 ? 2 : 3,
+                      .layout = Layout::kStriped,
+                      .stripe = 128,
+                      .scheme = scheme};
           if (scheme == Scheme::kRows) c.layout = Layout::kContiguous;
+          c.exchange = exchange;
           c.link_gb_s = 1e-3;
           SCOPED_TRACE(std::to_string(heads) + " heads, " + name + ", " + name_of(c));
           const GroupRun run = run_together(whole, spec, c, no_params, 2);

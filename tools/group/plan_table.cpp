@@ -85,7 +85,9 @@ ordered_json plan_for_explain(const SpecDocument& document, const BuildOptions& 
     rules = group::both(rules, group::cut_rules(plan.program));
   }
   const group::Work work = group::work_of_mask(document, shape, rules.unit);
-  const group::Rates rates = group::known_rates(target.name, options.link_gb_s, options.tflops);
+  const group::Rates rates = group::known_rates(
+      target.name, options.messages ? group::Exchange::kMessages : group::Exchange::kCopies,
+      options.link_gb_s, options.tflops);
   group::Problem problem;
   problem.shape = shape;
   problem.layout = layout_of(options, shape, rules.unit);

@@ -7,7 +7,8 @@
 
 #include "runtime/group/group.hpp"
 #include "runtime/group/launch/check_launch.hpp"
-#include "runtime/group/launch/piece_arguments.hpp"
+#include "runtime/group/launch/copies.hpp"
+#include "runtime/group/launch/exchange.hpp"
 
 namespace lacuna::group {
 namespace {
@@ -19,10 +20,14 @@ class GroupLaunch {
         ranks_(plan.kernel->group->communicator),
         args_(args),
         diagnostics_(diagnostics),
-        device_(plan.kernel->group->engine->gpu.get()) {
+        device_(plan.kernel->group->engine->gpu.get()),
+        context_{plan, {plan, args, bound_}, diagnostics} {
+    GroupState& group = *plan.kernel->group;
+    if (context_.copies()) context_.number = ++group.launches;
     if (device_ == nullptr) return;
     caller_ = static_cast<CUstream>(args.stream);
-    exchange_ = plan.kernel->group->lanes->exchange;
+    context_.outgoing = group.lanes->exchange;
+    context_.incoming = context_.copies() ? group.lanes->incoming : group.lanes->exchange;
   }
 
   /// Ranks ask for the exchange in the same order.
@@ -69,22 +74,25 @@ class GroupLaunch {
 
   bool fork() {
     if (device_ == nullptr) return true;
-    return record(kForkSignal, caller_) && wait(exchange_, kForkSignal);
+    return record(kForkSignal, caller_) && wait(context_.outgoing, kForkSignal) &&
+           wait(context_.incoming, kForkSignal);
   }
 
-  bool join() {
+  bool join() { return join_streams() && end_exchange(context_, caller_); }
+
+  bool join_streams() {
     if (device_ == nullptr) return true;
     const std::size_t launches = plan_.schedule.launches.size();
     for (std::size_t n = launches - std::min(launches, kLanes); n < launches; ++n) {
       if (!wait(caller_, done_signal(n))) return false;
     }
-    return record(kExchangeSignal, exchange_) && wait(caller_, kExchangeSignal);
+    return record(kExchangeSignal, context_.outgoing) && wait(caller_, kExchangeSignal) &&
+           record(kIncomingSignal, context_.incoming) && wait(caller_, kIncomingSignal);
   }
 
   bool bring_inputs(std::size_t c) {
-    const Phase& phase = plan_.schedule.chunks[c].inputs;
-    return mark(exchange_) && run_phase(phase) && mark(exchange_) &&
-           (device_ == nullptr || record(kFirstChunkSignal + c, exchange_));
+    return mark(context_.outgoing) && exchange_inputs(context_, c) && mark(context_.incoming) &&
+           (device_ == nullptr || record(kFirstChunkSignal + c, context_.incoming));
   }
 
   /// Before the first launch. Those of the first chunk come when its messages have, unless that
@@ -93,13 +101,13 @@ class GroupLaunch {
     const std::vector<Chunk>& chunks = plan_.schedule.chunks;
     const bool is_early = plan_.schedule.launches.front().piece.early;
     has_copied_ = true;
-    if (is_early && !copy_all(chunks.front().own, caller_)) return false;
+    if (is_early && !copy(chunks.front().own, caller_)) return false;
     for (std::size_t c = 1; c < chunks.size(); ++c) {
-      if (!copy_all(chunks[c].own, caller_)) return false;
+      if (!copy(chunks[c].own, caller_)) return false;
     }
     if (!is_early) {
       if (device_ != nullptr && !wait(caller_, kFirstChunkSignal)) return false;
-      if (!copy_all(chunks.front().own, caller_)) return false;
+      if (!copy(chunks.front().own, caller_)) return false;
     }
     return device_ == nullptr || record(kCopiesSignal, caller_);
   }
@@ -123,10 +131,9 @@ class GroupLaunch {
          (n >= kLanes && !wait(stream, done_signal(n - kLanes))) ||
          !record(free_signal(n), stream)))
       return false;
-    const LaunchPlaces places{plan_, args_, bound_};
-    const PieceArguments piece(places, n, stream, lane);
+    const PieceArguments piece(context_.places, n, stream, lane);
     return mark(stream) && launch_kernel(*plan_.kernel->kernel, piece.args, diagnostics_) &&
-           mark(stream) && copy_all(launch.own_results, stream) &&
+           mark(stream) && copy(launch.own_results, stream) &&
            (args_.counts == nullptr || copy_counts(n, stream)) &&
            (device_ == nullptr || record(done_signal(n), stream));
   }
@@ -147,7 +154,9 @@ class GroupLaunch {
                static_cast<std::size_t>(piece.q.begin / tile_q) * kTileBytes;
     const auto* from = static_cast<const unsigned char*>(args_.workspace) + plan_.counts_offset[n];
     for (std::int64_t b = 0; b < whole.extent[0]; ++b) {
-      if (!copy_lines({to, from, to_pitch, from_pitch, from_pitch, heads}, stream)) return false;
+      if (!copy_lines(device_, {to, from, to_pitch, from_pitch, from_pitch, heads}, stream,
+                      diagnostics_))
+        return false;
       to += heads_of_whole * to_pitch;
       from += heads * from_pitch;
     }
@@ -157,83 +166,14 @@ class GroupLaunch {
   bool return_results(std::size_t c) {
     for (std::size_t n = 0; n < plan_.schedule.launches.size() && device_ != nullptr; ++n) {
       if (plan_.traffic.results_wait_for(ranks_.rank, n, static_cast<int>(c)) &&
-          !wait(exchange_, done_signal(n)))
+          !wait(context_.outgoing, done_signal(n)))
         return false;
     }
-    return mark(exchange_) && run_phase(plan_.schedule.chunks[c].outputs) && mark(exchange_);
+    return mark(context_.outgoing) && exchange_results(context_, c) && mark(context_.incoming);
   }
 
-  bool run_phase(const Phase& phase) {
-    if (!copy_all(phase.before, exchange_)) return false;
-    const LaunchPlaces places{plan_, args_, bound_};
-    const Problem& problem = plan_.traffic.problem;
-    // A rank without messages takes part, too, so that every launch notices a rank that is lost.
-    plan_.messages.clear();
-    for (const Post& post : phase.posts) {
-      plan_.messages.push_back(
-          {places.address_of(post.tensor, post.place),
-           static_cast<std::size_t>(post.rows) * problem.row_bytes(post.tensor), post.peer,
-           post.is_send});
-    }
-    return ranks_.exchange(ranks_.state.get(), plan_.messages, exchange_, diagnostics_) &&
-           copy_all(phase.after, exchange_);
-  }
-
-  bool copy_all(const std::vector<Copy>& copies, CUstream stream) {
-    return std::ranges::all_of(copies, [&](const Copy& one) { return copy(one, stream); });
-  }
-
-  /// Rows, or whole heads of rows, that lie `pitch` bytes apart.
-  struct Lines {
-    unsigned char* to;
-    const unsigned char* from;
-    std::size_t to_pitch, from_pitch, width, count;
-  };
-
-  bool copy(const Copy& copy, CUstream stream) {
-    const LaunchPlaces places{plan_, args_, bound_};
-    const std::size_t width = plan_.traffic.problem.row_bytes(copy.tensor);
-    const auto step = [&](const Place& place) {
-      return place.in_workspace ? copy.buffer_step : places.head_step_of(copy.tensor);
-    };
-    Lines lines{places.address_of(copy.tensor, copy.to),
-                places.address_of(copy.tensor, copy.from),
-                places.pitch_of(copy.tensor, copy.to),
-                places.pitch_of(copy.tensor, copy.from),
-                width,
-                static_cast<std::size_t>(copy.rows)};
-    if (lines.to_pitch == width && lines.from_pitch == width) {
-      return copy_lines({lines.to, lines.from, step(copy.to), step(copy.from), width * lines.count,
-                         static_cast<std::size_t>(copy.heads)},
-                        stream);
-    }
-    for (std::int32_t head = 0; head < copy.heads; ++head) {
-      if (!copy_lines(lines, stream)) return false;
-      lines.to += step(copy.to);
-      lines.from += step(copy.from);
-    }
-    return true;
-  }
-
-  bool copy_lines(const Lines& lines, CUstream stream) {
-    if (device_ == nullptr) {
-      for (std::size_t n = 0; n < lines.count; ++n)
-        std::memcpy(lines.to + n * lines.to_pitch, lines.from + n * lines.from_pitch, lines.width);
-      return true;
-    }
-    const Driver& driver = *device_->driver;
-    const auto target = reinterpret_cast<CUdeviceptr>(lines.to);
-    const auto source = reinterpret_cast<CUdeviceptr>(lines.from);
-    if (lines.count == 1) {
-      return check_driver(driver, driver.cuMemcpyDtoDAsync(target, source, lines.width, stream),
-                          "cuMemcpyDtoDAsync", diagnostics_);
-    }
-    CUmemcpy2D copy;
-    copy.source = source, copy.source_pitch = lines.from_pitch;
-    copy.target = target, copy.target_pitch = lines.to_pitch;
-    copy.width_bytes = lines.width, copy.height = lines.count;
-    return check_driver(driver, driver.cuMemcpy2DAsync(&copy, stream), "cuMemcpy2DAsync",
-                        diagnostics_);
+  bool copy(const std::vector<Copy>& copies, CUstream stream) {
+    return copy_all(context_.places, copies, stream, diagnostics_);
   }
 
   GroupPlan& plan_;
@@ -242,7 +182,8 @@ class GroupLaunch {
   Diagnostics& diagnostics_;
   const Device* device_;
   BoundLaunch bound_;
-  CUstream caller_ = nullptr, exchange_ = nullptr;
+  CUstream caller_ = nullptr;
+  ExchangeContext context_;
   std::size_t marked_ = 0;
   bool has_copied_ = false;  ///< what the rank itself has of the inputs
 };

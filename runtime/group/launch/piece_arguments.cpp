@@ -119,7 +119,13 @@ class Builder {
 }  // namespace
 
 unsigned char* LaunchPlaces::address_of(TensorId tensor, const Place& place) const {
-  if (place.in_workspace) return static_cast<unsigned char*>(args.workspace) + place.offset;
+  if (place.in_workspace) {
+    const int rank = plan.kernel->group->communicator.rank;
+    auto* buffers = plan.shared.of_rank.empty()
+                        ? static_cast<unsigned char*>(args.workspace)
+                        : plan.shared.of_rank[static_cast<std::size_t>(rank)];
+    return buffers + place.offset;
+  }
   const BoundTensor& held = bound[kRoles[static_cast<std::size_t>(tensor)]];
   const std::int64_t element =
       tensor == TensorId::kLse ? std::int64_t{4} : std::int64_t{plan.traffic.problem.element_bytes};
@@ -171,7 +177,7 @@ PieceArguments::PieceArguments(const LaunchPlaces& places, std::size_t n, void* 
   args.params_count = params.count;
   args.stream = stream;
   args.softmax_scale = places.args.softmax_scale;
-  if (places.plan.schedule.has_exchange_beside(n))
+  if (places.plan.shared.of_rank.empty() && places.plan.schedule.has_exchange_beside(n))
     args.sm_margin = places.plan.kernel->group->sm_margin;
   args.workspace_bytes = places.plan.lane_bytes[lane];
   if (args.workspace_bytes > 0)

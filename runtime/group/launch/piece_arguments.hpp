@@ -52,7 +52,7 @@ struct LaunchPlaces {
 /// The parameter of a plan's kernel; null if it has none of this name.
 const ParamSpec* find_param(const GroupPlan& plan, const char* name);
 
-/// A launch beside which something travels leaves multiprocessors to that: its blocks are
+/// A launch beside which messages travel leaves multiprocessors to them: its blocks are
 /// persistent, and those that hold all of them would keep NCCL's waiting until the launch drains.
 /// What is left stays idle for as long only as nothing is exchanged and the next launch has not
 /// come, whose blocks take it.

@@ -1,8 +1,10 @@
 #include "runtime/group/links/loopback.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <new>
 
 namespace lacuna::group {
 namespace {
@@ -20,6 +22,7 @@ struct Member {
   Member& operator=(const Member&) = delete;
   ~Member() {
     const std::scoped_lock lock(loopback->mutex);
+    loopback->has_left[static_cast<std::size_t>(rank)] = true;
     if (loopback->left.empty()) loopback->left = "rank " + std::to_string(rank) + " has left it";
     loopback->changed.notify_all();
   }
@@ -159,6 +162,82 @@ bool all_gather(void* state, const char* what, const void* mine, std::size_t byt
   return end_reading(member, what, diagnostics);
 }
 
+/// Waits for nobody: a rank without others learns that by what it calls next.
+bool connect(void* state, bool wants, bool& connected, Diagnostics& diagnostics) {
+  Loopback& loopback = *member_of(state).loopback;
+  const std::scoped_lock lock(loopback.mutex);
+  if (!loopback.by_copies) loopback.by_copies = wants;
+  connected = *loopback.by_copies;
+  if (connected == wants) return true;
+  Diagnostic d;
+  d.code = Code::kCallArgument;
+  d.message = std::string("exchange: other ranks of this loopback exchange by ") +
+              (connected ? "copies" : "messages");
+  diagnostics.add(std::move(d));
+  return false;
+}
+
+/// Every rank keeps the memory of all of them: one that fails may leave while others still write.
+bool share(void* state, std::size_t bytes, SharedBuffer& buffer, Diagnostics& diagnostics) {
+  Member& member = member_of(state);
+  Loopback& loopback = *member.loopback;
+  // Aligned as workspaces are.
+  constexpr std::size_t kAlignment = 256;
+  const std::shared_ptr<unsigned char[]> own(
+      static_cast<unsigned char*>(
+          ::operator new[](std::max(bytes, kAlignment), std::align_val_t(kAlignment))),
+      [](unsigned char* memory) { ::operator delete[](memory, std::align_val_t(kAlignment)); });
+  {
+    const std::scoped_lock lock(loopback.mutex);
+    loopback.buffers[static_cast<std::size_t>(member.rank)] = own;
+  }
+  if (!meet(member, "share", nullptr, diagnostics)) return false;
+  auto all = std::make_shared<std::vector<std::shared_ptr<unsigned char[]>>>();
+  {
+    const std::scoped_lock lock(loopback.mutex);
+    *all = loopback.buffers;
+  }
+  for (const auto& one : *all) buffer.of_rank.push_back(one.get());
+  buffer.owner = std::move(all);
+  return meet(member, "end of share", nullptr, diagnostics);
+}
+
+/// A flag that `rank` has of `setter`.
+std::uint32_t& flag_at(Loopback& loopback, int rank, int setter, std::size_t flag) {
+  const int pair = rank * loopback.size + setter;
+  return loopback.flags[static_cast<std::size_t>(pair) * kFlags + flag];
+}
+
+bool set_flag(void* state, int peer, std::size_t flag, std::uint32_t value, void*,
+              Diagnostics& diagnostics) {
+  const Member& member = member_of(state);
+  Loopback& loopback = *member.loopback;
+  const std::scoped_lock lock(loopback.mutex);
+  if (!loopback.broken.empty()) return refuse(loopback, "", diagnostics);
+  flag_at(loopback, peer, member.rank, flag) = value;
+  loopback.changed.notify_all();
+  return true;
+}
+
+bool await_flag(void* state, int peer, std::size_t flag, std::uint32_t value, void*,
+                Diagnostics& diagnostics) {
+  const Member& member = member_of(state);
+  Loopback& loopback = *member.loopback;
+  std::unique_lock lock(loopback.mutex);
+  const std::uint32_t& current = flag_at(loopback, member.rank, peer, flag);
+  const auto has_left = [&] { return bool{loopback.has_left[static_cast<std::size_t>(peer)]}; };
+  loopback.changed.wait_for(lock, std::chrono::duration<double>(member.timeout_s), [&] {
+    return current >= value || !loopback.broken.empty() || has_left();
+  });
+  if (current >= value) return true;
+  const std::string name = "rank " + std::to_string(peer);
+  return refuse(loopback,
+                has_left()
+                    ? name + " has left it"
+                    : name + " did not send its part within " + seconds_text(member.timeout_s),
+                diagnostics);
+}
+
 bool synchronize(void* state, void*, Diagnostics& diagnostics) {
   Loopback& loopback = *member_of(state).loopback;
   const std::scoped_lock lock(loopback.mutex);
@@ -189,9 +268,10 @@ bool join_loopback(const std::shared_ptr<Loopback>& loopback, int rank, double t
       return refuse_call("rank: " + std::to_string(rank) + " has joined this loopback already");
     loopback->has_joined[static_cast<std::size_t>(rank)] = true;
   }
-  communicator = {rank,         loopback->size, std::make_shared<Member>(loopback, rank, timeout_s),
-                  exchange,     all_gather,     synchronize,
-                  is_capturing, abandon};
+  communicator = {rank,        loopback->size, std::make_shared<Member>(loopback, rank, timeout_s),
+                  exchange,    all_gather,     connect,
+                  share,       set_flag,       await_flag,
+                  synchronize, is_capturing,   abandon};
   return true;
 }
 

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,7 +23,10 @@ struct Loopback {
       : size(ranks),
         posts(static_cast<std::size_t>(ranks)),
         is_there(static_cast<std::size_t>(ranks)),
-        has_joined(static_cast<std::size_t>(ranks)) {}
+        has_joined(static_cast<std::size_t>(ranks)),
+        has_left(static_cast<std::size_t>(ranks)),
+        buffers(static_cast<std::size_t>(ranks)),
+        flags(static_cast<std::size_t>(ranks) * static_cast<std::size_t>(ranks) * kFlags) {}
 
   /// What a rank shows to the others while they meet.
   struct Post {
@@ -41,7 +45,10 @@ struct Loopback {
   std::string broken;  ///< why there are no meetings any more; "" while there are
   std::vector<Post> posts;
   int readers = 0;  ///< ranks that may still read the posts of others
-  std::vector<bool> is_there, has_joined;
+  std::vector<bool> is_there, has_joined, has_left;
+  std::optional<bool> by_copies;  ///< as the first rank wants; the others have to want the same
+  std::vector<std::shared_ptr<unsigned char[]>> buffers;  ///< that ranks are about to share
+  std::vector<std::uint32_t> flags;                       ///< [rank][rank that sets it][kFlags]
 };
 
 /// The communicator of a rank; an error if the rank is taken or not one of the loopback's.

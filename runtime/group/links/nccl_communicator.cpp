@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "runtime/cuda/device_memory.hpp"
+#include "runtime/group/links/peer_memory.hpp"
 
 namespace lacuna::group {
 namespace {
@@ -21,6 +22,8 @@ struct NcclRank {
   std::string lost;  ///< why it was aborted; "" while it is alive
   DeviceBuffer scratch;
   std::unique_ptr<DeviceStream> stream;
+  int rank = 0, size = 1;
+  std::unique_ptr<PeerFlags> flags;  ///< null where ranks do not reach each other's memory
 
   NcclRank() = default;
   NcclRank(const NcclRank&) = delete;
@@ -44,6 +47,7 @@ bool is_alive(const NcclRank& rank, Diagnostics& diagnostics) {
 void abort(NcclRank& rank, const std::string& reason) {
   if (!rank.lost.empty()) return;
   rank.lost = reason;
+  if (rank.flags != nullptr) rank.flags->release(rank.rank);
   if (rank.communicator != nullptr) rank.options.nccl->ncclCommAbort(rank.communicator);
 }
 
@@ -136,8 +140,6 @@ bool all_gather(void* state, const char* what, const void* mine, std::size_t byt
   const ContextScope scope(*rank.options.device);
   const Nccl& nccl = *rank.options.nccl;
   const Driver& driver = *rank.options.device->driver;
-  int size = 0;
-  nccl.ncclCommCount(rank.communicator, &size);
   auto* gathered = static_cast<unsigned char*>(rank.scratch.data()) + kMostBytes;
   if (!rank.scratch.copy_in(mine, bytes, diagnostics)) return give_up(rank, diagnostics);
   const CUstream stream = rank.stream->handle();
@@ -147,8 +149,54 @@ bool all_gather(void* state, const char* what, const void* mine, std::size_t byt
          wait_for_stream(rank, stream, diagnostics) &&
          check_driver(driver,
                       driver.cuMemcpyDtoH(all, reinterpret_cast<CUdeviceptr>(gathered),
-                                          bytes * static_cast<std::size_t>(size)),
+                                          bytes * static_cast<std::size_t>(rank.size)),
                       "cuMemcpyDtoH", diagnostics);
+}
+
+PeerRank peer_rank_of(void* state) {
+  const NcclRank& rank = rank_of(state);
+  const auto gather = [state](const char* what, const void* mine, std::size_t bytes, void* all,
+                              Diagnostics& diagnostics) {
+    return all_gather(state, what, mine, bytes, all, diagnostics);
+  };
+  return {rank.options.device, rank.rank, rank.size, gather};
+}
+
+bool connect(void* state, bool wants, bool& connected, Diagnostics& diagnostics) {
+  NcclRank& rank = rank_of(state);
+  if (!is_alive(rank, diagnostics) ||
+      !connect_peers(peer_rank_of(state), wants, rank.flags, diagnostics))
+    return false;
+  connected = rank.flags != nullptr;
+  return true;
+}
+
+bool share(void* state, std::size_t bytes, SharedBuffer& buffer, Diagnostics& diagnostics) {
+  return share_memory(peer_rank_of(state), bytes, buffer, diagnostics);
+}
+
+bool set_flag(void* state, int peer, std::size_t flag, std::uint32_t value, void* stream,
+              Diagnostics& diagnostics) {
+  const NcclRank& rank = rank_of(state);
+  if (!is_alive(rank, diagnostics)) return false;
+  const Driver& driver = *rank.options.device->driver;
+  return check_driver(
+      driver,
+      driver.cuStreamWriteValue32(static_cast<CUstream>(stream),
+                                  rank.flags->address_of(peer, rank.rank, flag), value, 0),
+      "cuStreamWriteValue32", diagnostics);
+}
+
+bool await_flag(void* state, int peer, std::size_t flag, std::uint32_t value, void* stream,
+                Diagnostics& diagnostics) {
+  const NcclRank& rank = rank_of(state);
+  if (!is_alive(rank, diagnostics)) return false;
+  const Driver& driver = *rank.options.device->driver;
+  return check_driver(driver,
+                      driver.cuStreamWaitValue32(static_cast<CUstream>(stream),
+                                                 rank.flags->address_of(rank.rank, peer, flag),
+                                                 value, kWaitValueGeq),
+                      "cuStreamWaitValue32", diagnostics);
 }
 
 bool synchronize(void* state, void* stream, Diagnostics& diagnostics) {
@@ -191,8 +239,10 @@ bool finish(std::shared_ptr<NcclRank> state, int rank, int size, Communicator& c
   state->scratch =
       DeviceBuffer(device, kMostBytes * (static_cast<std::size_t>(size) + 1), diagnostics);
   if (diagnostics.has_errors()) return false;
-  communicator = {rank,       size,        std::move(state), exchange,
-                  all_gather, synchronize, is_capturing,     abandon};
+  state->rank = rank;
+  state->size = size;
+  communicator = {rank,  size,     std::move(state), exchange,    all_gather,   connect,
+                  share, set_flag, await_flag,       synchronize, is_capturing, abandon};
   return true;
 }
 

@@ -32,6 +32,13 @@ LACUNA_API void lacuna_loopback_destroy(lacuna_loopback* loopback);
 /* For one rank, which gives it to the others by means of the host's: ncclGetUniqueId. */
 LACUNA_API lacuna_status lacuna_group_unique_id(lacuna_engine* engine, void* unique_id);
 
+/* How ranks exchange. */
+typedef enum lacuna_exchange {
+  LACUNA_EXCHANGE_AUTO = 0, /* by copies where every rank reaches the memory of every other one, as
+                               GPUs of one host do; else by messages */
+  LACUNA_EXCHANGE_MESSAGES = 1 /* of NCCL's */
+} lacuna_exchange;
+
 typedef struct lacuna_group_options {
   size_t struct_size;
   int32_t rank, size;        /* not with `communicator`, which knows */
@@ -42,10 +49,11 @@ typedef struct lacuna_group_options {
   double timeout_s;   /* how long a rank waits for others, and for a stream; 0: 60 */
   double link_gb_s;   /* of the link between ranks; 0: measured (GPU), or known */
   double tflops;      /* of attention on a rank; 0: known for the target, or a guess */
-  int32_t sm_margin;  /* GPU: multiprocessors that launches leave to the exchange that comes under
+  int32_t sm_margin;  /* GPU: multiprocessors that launches leave to messages that come under
                          them; 0: 16, -1: none */
-  int32_t max_ctas;   /* GPU: most blocks of an exchange, ncclConfig_t::maxCTAs; 0: 16, -1: as NCCL
-                         decides. Not with `communicator`, whose are the host's */
+  int32_t max_ctas; /* GPU: most blocks of NCCL's for messages, ncclConfig_t::maxCTAs; 0: 16, -1: as
+                       NCCL decides. Not with `communicator`, whose are the host's */
+  lacuna_exchange exchange; /* one rank that wants messages is enough; loopback: the same on all */
 } lacuna_group_options;
 
 /* (all) Opens NCCL on the first call: LACUNA_NCCL_PATH, else where CUDA's libraries are. */
@@ -92,17 +100,18 @@ typedef struct lacuna_group_problem {
   size_t work_count; /* heads * q_tiles, those of the whole */
 } lacuna_group_problem;
 
-/* (all) */
+/* (all) Where ranks copy, a plan has device memory of its own, which they share: no part of the
+ * workspace. */
 LACUNA_API lacuna_status lacuna_group_plan_create(lacuna_group_kernel* kernel,
                                                   const lacuna_group_problem* problem,
                                                   lacuna_group_plan** plan);
 LACUNA_API void lacuna_group_plan_destroy(lacuna_group_plan* plan);
-/* {ranks, rank, layout, scheme, because, link: {gb_per_s, origin}, kernel: {tflops, origin},
- *  one_gpu_us, efficiency, schemes: [{scheme, possible, reason}, or
- *  {scheme, possible, sent_bytes: [..], sent_bytes_total, least_bytes_total, pairs: [..],
- *  imbalance, launches, chunks, exchange_us, compute_us, total_us}], events: [..]}; lists are of
- *  each rank. total_us is less than exchange_us and compute_us together where the exchange has
- *  chunks, which come under attention. Valid while the plan lives. */
+/* {ranks, rank, layout, scheme, because, exchange, link: {gb_per_s, origin}, kernel: {tflops,
+ * origin}, one_gpu_us, efficiency, schemes: [{scheme, possible, reason}, or {scheme, possible,
+ * sent_bytes: [..], sent_bytes_total, least_bytes_total, pairs: [..], imbalance, launches, chunks,
+ * exchange_us, compute_us, total_us}], events: [..]}; lists are of each rank. total_us is less than
+ * exchange_us and compute_us together where the exchange has chunks, which come under attention.
+ * Valid while the plan lives. */
 LACUNA_API const char* lacuna_group_plan_json(const lacuna_group_plan* plan);
 /* Extents of this rank's tensors. */
 LACUNA_API lacuna_status lacuna_group_plan_shape(const lacuna_group_plan* plan,

@@ -31,11 +31,15 @@ class Loopback {
 
 using UniqueId = std::array<unsigned char, LACUNA_UNIQUE_ID_BYTES>;
 
+/// The values are those of lacuna_exchange.
+enum class Exchange : std::int32_t { kAuto, kMessages };
+
 /// The members are those of lacuna_group_options; of the last three one is set.
 struct GroupOptions {
   std::int32_t rank = 0, size = 1;
   double timeout_s = 0, link_gb_s = 0, tflops = 0;
   std::int32_t sm_margin = 0, max_ctas = 0;
+  Exchange exchange = Exchange::kAuto;
   const Loopback* loopback = nullptr;
   const UniqueId* unique_id = nullptr;
   void* communicator = nullptr;
@@ -137,6 +141,7 @@ class Group {
     raw.tflops = options.tflops;
     raw.sm_margin = options.sm_margin;
     raw.max_ctas = options.max_ctas;
+    raw.exchange = static_cast<lacuna_exchange>(options.exchange);
     lacuna_group* handle = nullptr;
     detail::check(lacuna_group_create(engine.handle(), &raw, &handle));
     // The wrapper of the engine holds the callback.

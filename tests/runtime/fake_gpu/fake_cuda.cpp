@@ -201,6 +201,26 @@ CUresult copy_on_device(CUdeviceptr, CUdeviceptr, std::size_t, CUstream) {
   return note("cuMemcpyDtoDAsync");
 }
 CUresult copy_rows(const CUmemcpy2D*, CUstream) { return note("cuMemcpy2DAsync"); }
+CUresult wait_value(CUstream, CUdeviceptr, std::uint32_t value, unsigned) {
+  state().awaited = value;
+  return note("cuStreamWaitValue32");
+}
+CUresult write_value(CUstream, CUdeviceptr, std::uint32_t value, unsigned) {
+  state().written = value;
+  return note("cuStreamWriteValue32");
+}
+CUresult register_memory(void*, std::size_t, unsigned) { return note("cuMemHostRegister"); }
+CUresult unregister_memory(void*) { return note("cuMemHostUnregister"); }
+CUresult device_pointer(CUdeviceptr* address, void* memory, unsigned) {
+  *address = reinterpret_cast<CUdeviceptr>(memory);
+  return note("cuMemHostGetDevicePointer");
+}
+CUresult enable_peer(CUcontext, unsigned) {
+  return note("cuCtxEnablePeerAccess", state().peer_result);
+}
+CUresult get_handle(CUipcHandle*, CUdeviceptr) { return note("cuIpcGetMemHandle"); }
+CUresult open_handle(CUdeviceptr*, CUipcHandle, unsigned) { return note("cuIpcOpenMemHandle"); }
+CUresult close_handle(CUdeviceptr) { return note("cuIpcCloseMemHandle"); }
 CUresult stream_query(CUstream) { return note("cuStreamQuery", state().stream_query_result); }
 CUresult is_capturing(CUstream, int* status) {
   *status = state().is_capturing;
@@ -266,6 +286,15 @@ const Entry kEntries[] = {
     {"cuMemsetD8Async", reinterpret_cast<void*>(&fill_async)},
     {"cuMemsetD8", reinterpret_cast<void*>(&fill)},
     {"cuMemcpyDtoDAsync", reinterpret_cast<void*>(&copy_on_device)},
+    {"cuStreamWaitValue32", reinterpret_cast<void*>(&wait_value)},
+    {"cuStreamWriteValue32", reinterpret_cast<void*>(&write_value)},
+    {"cuMemHostRegister", reinterpret_cast<void*>(&register_memory)},
+    {"cuMemHostUnregister", reinterpret_cast<void*>(&unregister_memory)},
+    {"cuMemHostGetDevicePointer", reinterpret_cast<void*>(&device_pointer)},
+    {"cuCtxEnablePeerAccess", reinterpret_cast<void*>(&enable_peer)},
+    {"cuIpcGetMemHandle", reinterpret_cast<void*>(&get_handle)},
+    {"cuIpcOpenMemHandle", reinterpret_cast<void*>(&open_handle)},
+    {"cuIpcCloseMemHandle", reinterpret_cast<void*>(&close_handle)},
     {"cuMemcpy2DAsync", reinterpret_cast<void*>(&copy_rows)},
     {"cuStreamQuery", reinterpret_cast<void*>(&stream_query)},
     {"cuStreamIsCapturing", reinterpret_cast<void*>(&is_capturing)},

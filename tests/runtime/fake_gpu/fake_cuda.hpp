@@ -25,6 +25,7 @@ struct FakeCuda {
   CUresult map_result = kCudaSuccess;
   CUresult fill_result = kCudaSuccess;  ///< of cuMemsetD8Async
   CUresult stream_query_result = kCudaSuccess;
+  CUresult peer_result = kCudaSuccess;  ///< of cuCtxEnablePeerAccess
   int is_capturing = 0;
 
   // What it saw.
@@ -37,6 +38,8 @@ struct FakeCuda {
   CUcontext launch_context = nullptr;
   std::atomic<CUdeviceptr> cleared{0};  ///< by the last cuMemsetD8Async
   std::atomic<std::size_t> cleared_bytes{0};
+  std::uint32_t awaited = 0,
+                written = 0;  ///< by the last cuStreamWaitValue32, cuStreamWriteValue32
   std::size_t code_bytes = 0;
   int kernel_count = 0;  ///< found in libraries since it was set to 0
   char kernels[kKernelCapacity][128] = {};

@@ -29,10 +29,12 @@ class GroupProtocol : public Protocol {
     nccl().forget();
     fake().stream_query_result = kCudaSuccess;
     fake().is_capturing = 0;
+    fake().peer_result = kCudaSuccess;
     Protocol::SetUp();
   }
 
-  Group group(double link_gb_s = 200, std::int32_t sm_margin = 0, std::int32_t max_ctas = 0) {
+  Group group(double link_gb_s = 200, std::int32_t sm_margin = 0, std::int32_t max_ctas = 0,
+              Exchange exchange = Exchange::kMessages) {
     const Engine e = engine("cuda:0");
     id_ = Group::unique_id(e);
     return Group::create(e, {.rank = 0,
@@ -41,6 +43,7 @@ class GroupProtocol : public Protocol {
                              .link_gb_s = link_gb_s,
                              .sm_margin = sm_margin,
                              .max_ctas = max_ctas,
+                             .exchange = exchange,
                              .unique_id = &id_});
   }
   static GroupPlan plan(const Group& group, Layout layout = Layout::kContiguous,
@@ -85,8 +88,9 @@ TEST_F(GroupProtocol, MakesACommunicatorThatDoesNotBlock) {
     EXPECT_EQ(nccl().config.blocking, 0);
     EXPECT_EQ(nccl().config.cga_cluster_size, 0) << "clusters find no place between our kernels";
     EXPECT_EQ(nccl().config.max_ctas, 16);
-    EXPECT_EQ(nccl().calls,
-              (std::vector<std::string>{"ncclGetUniqueId", "ncclCommInitRankConfig 7"}));
+    EXPECT_EQ(nccl().calls, (std::vector<std::string>{"ncclGetUniqueId", "ncclCommInitRankConfig 7",
+                                                      "ncclAllGather", "ncclAllGather"}))
+        << "two questions: whether all reach each other's memory, and whether all do then";
   }
   EXPECT_EQ(nccl().calls.back(), "ncclCommAbort");
 }
@@ -110,6 +114,39 @@ TEST_F(GroupProtocol, ExchangesInOneGroupAndLaunchesAfterIt) {
   EXPECT_EQ(count("cuLaunchKernelEx"), 1);
   EXPECT_EQ(count("cuMemAlloc"), 0);
   EXPECT_EQ(count("cuStream"), 0) << "no launch waits for the stream";
+}
+
+/// The same by copies: K and V of two KV heads into rank 1's memory, and flags that say so.
+TEST_F(GroupProtocol, CopiesIntoMemoryThatRanksShare) {
+  const Group made = group(200, 0, 0, Exchange::kAuto);
+  const GroupPlan planned = plan(made);
+  EXPECT_LT(planned.workspace_bytes(), std::size_t{256 * 128 * 2}) << "not one head's keys: what "
+                                                                      "is exchanged is the plan's";
+  const LaunchArgs args = arguments(planned);
+  nccl().calls.clear();
+  for (const std::uint32_t number : {1U, 2U}) {
+    forget();
+    planned.launch(args);
+    EXPECT_EQ(count("cuMemcpyDtoDAsync"), 4);
+    EXPECT_EQ(count("cuMemcpy2DAsync"), 2) << "its own K and V, two heads in each";
+    EXPECT_EQ(count("cuStreamWaitValue32"), 2) << "for rank 1's last launch and its keys";
+    EXPECT_EQ(count("cuStreamWriteValue32"), 2) << "that its keys are there, and that it has ended";
+    EXPECT_EQ(fake().awaited, number);
+    EXPECT_EQ(fake().written, number);
+    EXPECT_EQ(count("cuMemAlloc") + count("cuEventCreate"), 0);
+    EXPECT_EQ(count("cuStream"), 0) << "no launch waits for the stream";
+  }
+  EXPECT_TRUE(nccl().calls.empty());
+}
+
+TEST_F(GroupProtocol, SendsMessagesWhereMemoryIsOutOfReach) {
+  fake().peer_result = 217;  // CUDA_ERROR_PEER_ACCESS_UNSUPPORTED
+  const Group made = group(200, 0, 0, Exchange::kAuto);
+  const GroupPlan planned = plan(made);
+  EXPECT_NE(planned.json().find(R"("exchange":"messages")"), std::string::npos) << planned.json();
+  nccl().calls.clear();
+  planned.launch(arguments(planned));
+  EXPECT_EQ(nccl().calls.front(), "ncclGroupStart");
 }
 
 /// A slow link: the first KV head comes alone, and the second one while it is computed.

@@ -1,0 +1,40 @@
+// What ranks send each other in a launch: by messages in the order of one stream, or by copies
+// between memory that they share.
+//
+// Copies. Inputs are written into the buffers of others, results are read from them. Each flag of a
+// rank is set by one other rank, to the number of the launch:
+//
+//   finished       that rank has read its inputs of the launch: its buffers may be written again
+//   arrived(c)     it has written its part of the inputs of chunk c
+//   ready(c)       its results of chunk c may be read
+//   taken          it has read all results
+//
+// All writes of a chunk are asked for before a rank waits for that chunk of others, so that ranks
+// do not wait for each other in a ring whatever their GPUs run one after the other.
+#pragma once
+
+#include <span>
+
+#include "runtime/group/launch/piece_arguments.hpp"
+
+namespace lacuna::group {
+
+struct ExchangeContext {
+  GroupPlan& plan;
+  const LaunchPlaces places;
+  Diagnostics& diagnostics;
+  CUstream outgoing = nullptr, incoming = nullptr;  ///< the same for messages; null on the CPU
+  std::uint32_t number = 0;                         ///< of the launch, for flags
+
+  bool copies() const { return !plan.shared.of_rank.empty(); }
+};
+
+/// On `outgoing`; what comes is there on `incoming`.
+bool exchange_inputs(const ExchangeContext& context, std::size_t chunk);
+/// Behind the launches on `outgoing` that the results wait for.
+bool exchange_results(const ExchangeContext& context, std::size_t chunk);
+/// Behind all launches and both streams, on the caller's: the plan may be launched again or
+/// destroyed when that has run.
+bool end_exchange(const ExchangeContext& context, CUstream caller);
+
+}  // namespace lacuna::group
