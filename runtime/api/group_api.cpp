@@ -151,7 +151,8 @@ lacuna_status lacuna_group_create(lacuna_engine* engine, const lacuna_group_opti
     if (engine == nullptr) return fail_call("engine: expected a handle, got null");
     if (options == nullptr) return fail_call("options: expected lacuna_group_options, got null");
     lacuna_group_options known;
-    std::string misfit = read_struct("lacuna_group_options", *options, sizeof(known), known);
+    std::string misfit = read_struct("lacuna_group_options", *options,
+                                     offsetof(lacuna_group_options, exchange), known);
     group::Admission admission;
     if (misfit.empty()) misfit = read_admission(known, admission);
     if (!misfit.empty()) return fail_call(misfit);

@@ -21,9 +21,11 @@ Diagnostic diagnostic(Code code, std::string message) {
 }
 
 /// What each rank tells the others about itself.
+constexpr std::uint16_t kMark = 0x4c4e;
 struct Note {
   std::uint64_t digest = 0;
-  std::uint32_t is_well = 0;
+  std::uint16_t is_well = 0;
+  std::uint16_t mark = kMark;  ///< not there where a rank died: NCCL may end without its part
   char text[244] = {};
 };
 
@@ -154,7 +156,9 @@ std::shared_ptr<GroupState> create_group(std::shared_ptr<EngineState> engine,
 bool agree(const GroupState& group, const char* what, bool is_well, std::uint64_t digest,
            const std::string& text, Diagnostics& diagnostics) {
   const Communicator& ranks = group.communicator;
-  Note mine{digest, is_well ? 1U : 0U, {}};
+  Note mine;
+  mine.digest = digest;
+  mine.is_well = is_well ? 1 : 0;
   std::copy_n(text.begin(), std::min(text.size(), sizeof mine.text), mine.text);
   std::vector<Note> notes(static_cast<std::size_t>(ranks.size));
   if (!ranks.all_gather(ranks.state.get(), what, &mine, sizeof mine, notes.data(), diagnostics))
@@ -162,6 +166,12 @@ bool agree(const GroupState& group, const char* what, bool is_well, std::uint64_
   if (!is_well) return false;  // it has said why
   for (int rank = 0; rank < ranks.size; ++rank) {
     const Note& note = notes[static_cast<std::size_t>(rank)];
+    if (note.mark != kMark) {
+      const std::string reason = "rank " + std::to_string(rank) + " died before " + what;
+      ranks.abandon(ranks.state.get(), reason);
+      add_lost("the group is lost: " + reason, diagnostics);
+      return false;
+    }
     if (note.is_well == 0) {
       diagnostics.add(diagnostic(
           Code::kGroupMismatch,

@@ -69,6 +69,11 @@ struct PlanRequest {
 };
 
 struct GroupPlan {
+  GroupPlan() = default;
+  GroupPlan(const GroupPlan&) = delete;
+  GroupPlan& operator=(const GroupPlan&) = delete;
+  ~GroupPlan();  ///< others have read and written what they share, or the group is lost
+
   std::shared_ptr<GroupKernel> kernel;
   Traffic traffic;
   Schedule schedule;

@@ -178,6 +178,15 @@ class Planner {
 
 }  // namespace
 
+GroupPlan::~GroupPlan() {
+  if (shared.of_rank.empty() || kernel->group->lanes == nullptr) return;
+  const Communicator& ranks = kernel->group->communicator;
+  const Lanes& lanes = *kernel->group->lanes;
+  Diagnostics lost;  // whoever calls the group next is told
+  for (CUstream stream : {lanes.exchange, lanes.incoming})
+    ranks.synchronize(ranks.state.get(), stream, lost);
+}
+
 std::shared_ptr<GroupPlan> make_group_plan(std::shared_ptr<GroupKernel> kernel,
                                            const PlanRequest& request, Diagnostics& diagnostics) {
   auto plan = std::make_shared<GroupPlan>();

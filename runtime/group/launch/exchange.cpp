@@ -80,7 +80,11 @@ bool read_results(const ExchangeContext& context, std::size_t chunk) {
            copy_posts(context, phase, peer, false, context.incoming) &&
            (!is_last || tell(context, peer, kTaken, context.incoming));
   };
-  return each_peer(ranks_of(context), offer) && each_peer(ranks_of(context), read);
+  const auto wait = [&](int peer) {
+    return await(context, peer, kTaken, context.number, context.incoming);
+  };
+  const Communicator& ranks = ranks_of(context);
+  return each_peer(ranks, offer) && each_peer(ranks, read) && (!is_last || each_peer(ranks, wait));
 }
 
 bool send_messages(const ExchangeContext& context, const Phase& phase) {
@@ -120,10 +124,8 @@ bool exchange_results(const ExchangeContext& context, std::size_t chunk) {
 
 bool end_exchange(const ExchangeContext& context, CUstream caller) {
   if (!context.copies()) return true;
-  const auto finish = [&](int peer) { return tell(context, peer, kFinished, caller); };
-  const auto wait = [&](int peer) { return await(context, peer, kTaken, context.number, caller); };
-  return each_peer(ranks_of(context), finish) &&
-         (!context.plan.schedule.results_travel || each_peer(ranks_of(context), wait));
+  return each_peer(ranks_of(context),
+                   [&](int peer) { return tell(context, peer, kFinished, caller); });
 }
 
 }  // namespace lacuna::group

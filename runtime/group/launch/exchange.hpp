@@ -10,7 +10,8 @@
 //   taken          it has read all results
 //
 // All writes of a chunk are asked for before a rank waits for that chunk of others, so that ranks
-// do not wait for each other in a ring whatever their GPUs run one after the other.
+// do not wait for each other in a ring whatever their GPUs run one after the other. What waits for
+// others is on the group's streams: a plan that is destroyed waits for those, up to the deadline.
 #pragma once
 
 #include <span>
@@ -31,10 +32,10 @@ struct ExchangeContext {
 
 /// On `outgoing`; what comes is there on `incoming`.
 bool exchange_inputs(const ExchangeContext& context, std::size_t chunk);
-/// Behind the launches on `outgoing` that the results wait for.
+/// Behind the launches on `outgoing` that the results wait for. Those of the last chunk are over
+/// when others have read them.
 bool exchange_results(const ExchangeContext& context, std::size_t chunk);
-/// Behind all launches and both streams, on the caller's: the plan may be launched again or
-/// destroyed when that has run.
+/// Behind all launches and both streams, on the caller's.
 bool end_exchange(const ExchangeContext& context, CUstream caller);
 
 }  // namespace lacuna::group

@@ -77,6 +77,7 @@ struct Shared {
   ~Shared() {
     if (device == nullptr) return;
     const ContextScope scope(*device);
+    own = {};  // waits for work that uses any of it
     for (const CUdeviceptr address : opened) device->driver->cuIpcCloseMemHandle(address);
   }
 };

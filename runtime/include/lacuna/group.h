@@ -101,7 +101,7 @@ typedef struct lacuna_group_problem {
 } lacuna_group_problem;
 
 /* (all) Where ranks copy, a plan has device memory of its own, which they share: no part of the
- * workspace. */
+ * workspace. To destroy it waits for launches, up to timeout_s. */
 LACUNA_API lacuna_status lacuna_group_plan_create(lacuna_group_kernel* kernel,
                                                   const lacuna_group_problem* problem,
                                                   lacuna_group_plan** plan);

@@ -15,6 +15,7 @@ struct FakeNccl {
   int polls_in_progress = 0;  ///< calls of ncclCommGetAsyncError that still say "in progress"
   group::NcclResult async_error = group::kNcclSuccess;
   group::NcclResult send_result = group::kNcclSuccess;
+  bool peers_are_dead = false;  ///< an all-gather ends without what they say
   bool peers_disagree = false;  ///< what they say in an all-gather has another first byte
 
   // What it saw.

@@ -168,7 +168,7 @@ def peers(parts, timeout_s):
 
 
 def drill(parts, timeout_s):
-    """Kills rank 1 in 20 places; the other rank has to end with an error within 10 s."""
+    """Kills rank 1 in 20 places; the other ranks have to end with an error within 10 s."""
     places = [place for place in PLACES if parts.run.wants(f"drill {place}")]
     if parts.run.device == "cpu" or not places:
         return
@@ -182,7 +182,7 @@ def drill(parts, timeout_s):
         return True
 
     begin = time.monotonic()
-    result = sh_lines([sys.executable, "-u", "tools/dev/gpu/group_drill.py", parts.run.out, *places], take, timeout_s, env=parts.env, cwd=ROOT)
+    result = sh_lines([sys.executable, "-u", "tools/dev/gpu/group_drill.py", parts.run.out, parts.gpus, *places], take, timeout_s, env=parts.env, cwd=ROOT)
     whole = {"part": "drill", "seconds": round(time.monotonic() - begin, 1)}
     missing = [place for place in places if place not in {row.get("place") for row in rows}]
     keep(rows, {**whole, "good": not missing, **({"missing": missing, "error": result.stdout[-700:]} if missing else {})})

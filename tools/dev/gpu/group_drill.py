@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Two ranks in processes of their own, on cuda:0 and cuda:1, of which rank 1 is killed. Needs PyTorch and the Python module.
+"""Ranks in processes of their own, each with a GPU, of which rank 1 is killed. Needs PyTorch and the Python module.
 
-  group_drill.py FOLDER PLACE ...     PLACE: created, compiled, planned, launched, or "35 ms" after the first launch
+  group_drill.py FOLDER RANKS PLACE ...     PLACE: created, compiled, planned, launched, or "35 ms" after the first launch
 
-Prints a JSON line for each place as soon as it is known: how rank 0 ended and how long after the kill. Good: with an error of
-the group, within 10 s. The ranks are forks of this process, which has loaded PyTorch and the module once and never asks for a
+Prints a JSON line for each place as soon as it is known: how the other ranks ended and how long after the kill. Good: each with
+an error of the group, within 10 s. The ranks are forks of this process, which has loaded PyTorch and the module once and never asks for a
 GPU. A place takes some seconds of starting and the time that the group is given; so several are tried side by side, each with
-its own two ranks.
+its own ranks.
 """
 import json
 import os
@@ -42,7 +42,7 @@ def write_whole(path, data):
     part.rename(path)
 
 
-def run_rank(lacuna, rank, place, folder):
+def run_rank(lacuna, rank, size, place, folder):
     import torch
 
     def arrive(here):
@@ -54,7 +54,7 @@ def run_rank(lacuna, rank, place, folder):
     device = f"cuda:{rank}"
     if rank == 0:
         write_whole(folder / "id", lacuna.Group.unique_id(device))
-    group = lacuna.Group.from_unique_id(await_file(folder / "id"), rank, 2, device=device, timeout_s=TIMEOUT_S, link_gb_s=LINK_GB_S)
+    group = lacuna.Group.from_unique_id(await_file(folder / "id"), rank, size, device=device, timeout_s=TIMEOUT_S, link_gb_s=LINK_GB_S)
     arrive("created")
     group.plan(SPEC, shape=OTHER_SHAPE)
     arrive("compiled")  # a plan of another shape is made of the same kernel
@@ -78,7 +78,7 @@ def run_rank(lacuna, rank, place, folder):
 class Rank:
     """A fork that runs a rank; what it says goes to a file."""
 
-    def __init__(self, lacuna, number, place, folder):
+    def __init__(self, lacuna, number, size, place, folder):
         self.said, self.status = folder / f"rank{number}.txt", None
         self.process = os.fork()
         if self.process:
@@ -88,7 +88,7 @@ class Rank:
             os.dup2(said.fileno(), 2)
         status = 0
         try:
-            run_rank(lacuna, number, place, folder)
+            run_rank(lacuna, number, size, place, folder)
         except lacuna.Error as error:
             print(error)
             status = LOST
@@ -112,9 +112,10 @@ class Rank:
         return self.said.read_text(errors="replace").strip() if self.said.exists() else ""
 
 
-def drill(lacuna, place, folder):
+def drill(lacuna, size, place, folder):
     folder.mkdir(parents=True)
-    ranks = [Rank(lacuna, number, place, folder) for number in (0, 1)]
+    ranks = [Rank(lacuna, number, size, place, folder) for number in range(size)]
+    others = [rank for number, rank in enumerate(ranks) if number != 1]
     try:
         if place.endswith(" ms"):
             await_file(folder / "launched1", is_over=ranks[1].is_over)
@@ -123,11 +124,13 @@ def drill(lacuna, place, folder):
             killed = time.time()
         else:
             killed = float(await_file(folder / "killed", is_over=ranks[1].is_over))
-        while not ranks[0].is_over() and time.time() - killed <= LIMIT_S:
+        while not all(rank.is_over() for rank in others) and time.time() - killed <= LIMIT_S:
             time.sleep(0.002)
         seconds = time.time() - killed
-        good = ranks[0].status == LOST and seconds <= LIMIT_S and any(f"[{code}]" in ranks[0].text() for code in CODES)
-        return {"good": good, "seconds": round(seconds, 2), "exit": ranks[0].status, "said": ranks[0].text()[-200:]}
+        good = seconds <= LIMIT_S and all(
+            rank.status == LOST and any(f"[{code}]" in rank.text() for code in CODES) for rank in others)
+        return {"good": good, "seconds": round(seconds, 2), "exits": [rank.status for rank in others],
+                "said": [rank.text()[-200:] for rank in others]}
     except TimeoutError as error:
         return {"good": False, "error": str(error), "said": [rank.text()[-200:] for rank in ranks]}
     finally:
@@ -137,9 +140,9 @@ def drill(lacuna, place, folder):
             time.sleep(0.002)
 
 
-def report(lacuna, place, folder):
+def report(lacuna, size, place, folder):
     begin = time.monotonic()
-    row = drill(lacuna, place, folder / f"drill-{place.replace(' ', '')}-{os.getpid()}")
+    row = drill(lacuna, size, place, folder / f"drill-{place.replace(' ', '')}-{os.getpid()}")
     line = json.dumps({"place": place, **row, "whole_s": round(time.monotonic() - begin, 1)})
     os.write(1, (line + "\n").encode())  # one call, so that lines of several places stay whole
 
@@ -165,11 +168,11 @@ def run_forks(bodies):
 
 
 def main():
-    folder, places = Path(sys.argv[1]), sys.argv[2:]
+    folder, size, places = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
     lacuna = load_lacuna()
     import torch  # noqa: F401: for the forks
 
-    run_forks([lambda place=place: report(lacuna, place, folder) for place in places])
+    run_forks([lambda place=place: report(lacuna, size, place, folder) for place in places])
 
 
 if __name__ == "__main__":
