@@ -71,20 +71,19 @@ struct Load {
   }
 };
 
-/// Of each rank in each chunk. The runs count on the side that copies them, one after the other.
+/// Of each rank in each chunk. Runs count where they are sent, one after the other.
 struct Loads {
-  bool sender_copies = false;
   std::vector<std::vector<Load>> sent, received;  ///< [rank][chunk]
 
-  Loads(std::size_t ranks, std::size_t chunks, bool are_inputs)
-      : sender_copies(are_inputs), sent(ranks, std::vector<Load>(chunks)), received(sent) {}
+  Loads(std::size_t ranks, std::size_t chunks)
+      : sent(ranks, std::vector<Load>(chunks)), received(sent) {}
 
   void add(const Problem& problem, const std::vector<Run>& runs, std::size_t from, std::size_t to) {
     for (const Run& run : runs) {
       const auto chunk = static_cast<std::size_t>(run.chunk);
       for (Load* load : {&sent[from][chunk], &received[to][chunk]})
         load->bytes += static_cast<std::size_t>(run.tokens.count()) * problem.row_bytes(run.tensor);
-      ++(sender_copies ? sent[from][chunk] : received[to][chunk]).runs;
+      ++sent[from][chunk].runs;
     }
   }
   /// Of the rank that takes longest to send or to receive a chunk.
@@ -110,7 +109,7 @@ struct TrafficLoads {
 TrafficLoads count_traffic(const Traffic& traffic) {
   const auto ranks = static_cast<std::size_t>(traffic.size());
   const auto chunks = static_cast<std::size_t>(traffic.chunks);
-  TrafficLoads loads{{ranks, chunks, true}, {ranks, chunks, false}};
+  TrafficLoads loads{{ranks, chunks}, {ranks, chunks}};
   for (int from = 0; from < traffic.size(); ++from) {
     for (int to = 0; to < traffic.size(); ++to) {
       if (from == to) continue;
@@ -281,6 +280,7 @@ SchemeCost cost_scheme(Deal deal, const Problem& problem, const std::vector<Shar
     sort_by_length(pieces, work, rules.unit);
   }
   cost.traffic = {problem, shares, std::move(deal.ranks)};
+  cost.traffic.by_copies = rates.exchange == Exchange::kCopies;
   return cost_exchange(std::move(cost), rules, work, rates);
 }
 

@@ -135,9 +135,10 @@ class Scheduler {
   }
 
   /// A message is one piece of memory; where the caller's rows are not, it goes through a buffer.
-  Place packed(const Run& run, const Place& place) {
-    const bool has_gaps = problem_.strided && !place.in_workspace && run.tensor != TensorId::kLse;
-    if (!has_gaps) return place;
+  bool has_gaps(const Run& run, const Place& place) const {
+    return problem_.strided && !place.in_workspace && run.tensor != TensorId::kLse;
+  }
+  Place buffer_of(const Run& run) {
     return {true,
             reserve(static_cast<std::size_t>(run.tokens.count()) * problem_.row_bytes(run.tensor))};
   }
@@ -147,9 +148,8 @@ class Scheduler {
     for (const Run& run : runs) {
       Phase& phase = chunk_of(run).*phase_of;
       const Place source = is_result(run.tensor) ? of_piece(run) : of_share(run);
-      const Place place = packed(run, source);
-      if (place.in_workspace && !source.in_workspace)
-        phase.before.push_back({run.tensor, source, place, run.tokens.count()});
+      const Place place = has_gaps(run, source) ? buffer_of(run) : source;
+      if (place.in_workspace && !source.in_workspace) add_copy(run, source, place, phase.before);
       phase.posts.push_back({run.tensor, place, run.tokens.count(), peer, true});
     }
   }
@@ -159,18 +159,25 @@ class Scheduler {
     for (const Run& run : runs) {
       Phase& phase = chunk_of(run).*phase_of;
       const Place target = is_result(run.tensor) ? of_share(run) : of_piece(run);
-      const Place place = packed(run, target);
-      if (place.in_workspace && !target.in_workspace)
-        phase.after.push_back({run.tensor, place, target, run.tokens.count()});
+      const bool is_elsewhere = traffic_.by_copies && !target.in_workspace;
+      const Place place = is_elsewhere || has_gaps(run, target) ? buffer_of(run) : target;
+      if (place.in_workspace && !target.in_workspace) add_copy(run, place, target, phase.after);
       phase.posts.push_back({run.tensor, place, run.tokens.count(), peer, false});
     }
   }
 
-  /// Between a buffer and the rank's share. Heads that follow each other are one copy.
   void copy_own(const Run& run, std::vector<Copy>& copies) const {
     const Place buffer = of_piece(run), share = of_share(run);
     if (!buffer.in_workspace) return;
     const bool out = is_result(run.tensor);
+    add_copy(run, out ? buffer : share, out ? share : buffer, copies);
+  }
+
+  /// Between a buffer and the rank's share. Heads that follow each other are one copy.
+  static void add_copy(const Run& run, const Place& from, const Place& to,
+                       std::vector<Copy>& copies) {
+    const bool out = from.in_workspace;
+    const Place &buffer = out ? from : to, &share = out ? to : from;
     for (Copy& copy : copies) {
       const Place& first_buffer = out ? copy.from : copy.to;
       const Place& first_share = out ? copy.to : copy.from;
@@ -186,7 +193,7 @@ class Scheduler {
       copy.buffer_step = step;
       return;
     }
-    copies.push_back({run.tensor, out ? buffer : share, out ? share : buffer, run.tokens.count()});
+    copies.push_back({run.tensor, from, to, run.tokens.count()});
   }
 
   const Traffic& traffic_;
@@ -238,9 +245,9 @@ std::vector<Post*> posts_with(Phase& phase, int peer, bool is_send) {
   return posts;
 }
 
-void match(Phase& own, Phase& of_peer, int rank, int peer, bool is_send) {
-  const std::vector<Post*> mine = posts_with(own, peer, is_send),
-                           theirs = posts_with(of_peer, rank, !is_send);
+void match(Phase& own, Phase& of_peer, int rank, int peer) {
+  const std::vector<Post*> mine = posts_with(own, peer, /*is_send=*/true),
+                           theirs = posts_with(of_peer, rank, /*is_send=*/false);
   for (std::size_t n = 0; n < mine.size(); ++n) mine[n]->peer_offset = theirs[n]->place.offset;
 }
 
@@ -251,8 +258,8 @@ void find_peer_offsets(const Traffic& traffic, int rank, Schedule& schedule) {
     if (peer == rank) continue;
     Schedule of_peer = schedule_rank(traffic, peer);
     for (std::size_t c = 0; c < schedule.chunks.size(); ++c) {
-      match(schedule.chunks[c].inputs, of_peer.chunks[c].inputs, rank, peer, true);
-      match(schedule.chunks[c].outputs, of_peer.chunks[c].outputs, rank, peer, false);
+      match(schedule.chunks[c].inputs, of_peer.chunks[c].inputs, rank, peer);
+      match(schedule.chunks[c].outputs, of_peer.chunks[c].outputs, rank, peer);
     }
   }
 }

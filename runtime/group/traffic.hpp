@@ -46,6 +46,8 @@ struct Traffic {
   int chunks = 1;                          ///< that the exchange has
   /// All results travel together, under the last launch of each rank, which has none to send.
   bool results_at_end = false;
+  /// What arrives does so in the buffers of a rank, into which others write.
+  bool by_copies = false;
 
   int size() const { return static_cast<int>(shares.size()); }
   const Share& share(int rank) const { return shares[static_cast<std::size_t>(rank)]; }

@@ -57,13 +57,14 @@ struct Alone {
 /// A NaN, which only one of two results has, is the largest difference of all.
 double larger(double a, double b) { return std::isnan(a) || a >= b ? a : b; }
 
-/// Sums and differences of absolute values.
+/// Sums and differences of absolute values, of the ranks whose results have other bits.
 struct Difference {
   double error = 0, magnitude = 0, largest = 0;
   bool equal = true;
 
   void add(const Array& got, const Array& expected) {
-    equal = equal && got.bytes == expected.bytes;
+    if (got.bytes == expected.bytes) return;
+    equal = false;
     const std::vector<float> a = to_f32(got), b = to_f32(expected);
     for (std::size_t i = 0; i < a.size(); ++i) {
       const double d = std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i]));

@@ -1,6 +1,7 @@
 #include "tools/measure/random_problem.hpp"
 
 #include <cmath>
+#include <cstring>
 #include <functional>
 #include <random>
 #include <vector>
@@ -38,15 +39,27 @@ std::vector<float> normal_pool(std::uint64_t seed) {
   return pool;
 }
 
+/// Four elements of the pool for each number of the generator.
+template <class Element>
+void draw(const Array& pool, Generator& generator, std::size_t count, char* to) {
+  std::vector<Element> values(kPool);
+  std::memcpy(values.data(), pool.bytes.data(), kPool * sizeof(Element));
+  std::uint64_t bits = 0;
+  for (std::size_t n = 0; n < count; ++n) {
+    bits = n % 4 == 0 ? generator.next() : bits >> 16U;
+    std::memcpy(to + n * sizeof(Element), &values[bits & (kPool - 1)], sizeof(Element));
+  }
+}
+
 Array random_tensor(std::vector<std::int64_t> shape, const Array& pool, Generator& generator) {
   const auto step = static_cast<std::size_t>(size_bytes(pool.type));
   const auto count = static_cast<std::size_t>(element_count(shape).value_or(0));
   Array array{pool.type, std::move(shape), std::string(count * step, '\0')};
-  std::uint64_t bits = 0;
-  for (std::size_t n = 0; n < count; ++n) {
-    bits = n % 4 == 0 ? generator.next() : bits >> 16U;
-    pool.bytes.copy(array.bytes.data() + n * step, step, (bits & (kPool - 1)) * step);
-  }
+  const auto draw_elements = step == 2   ? draw<std::uint16_t>
+                             : step == 4 ? draw<std::uint32_t>
+                             : step == 8 ? draw<std::uint64_t>
+                                         : draw<std::uint8_t>;
+  draw_elements(pool, generator, count, array.bytes.data());
   return array;
 }
 

@@ -5,8 +5,8 @@
 namespace lacuna::group {
 namespace {
 
-enum Flag : std::size_t { kFinished, kTaken, kFirstOfChunks };
-constexpr std::size_t kArrived = 0, kReady = 1, kFlagsOfChunk = 2;
+enum Flag : std::size_t { kFinished, kFirstOfChunks };
+constexpr std::size_t kArrived = 0, kReturned = 1, kFlagsOfChunk = 2;
 /// Each chunk has at most twice as many heads as came before it (chunks.hpp).
 static_assert(kFirstOfChunks + kFlagsOfChunk * 31 <= kFlags);
 
@@ -38,53 +38,36 @@ bool each_peer(const Communicator& ranks, Visit visit) {
   return true;
 }
 
-/// What is sent to a peer, or received from it. One copy for each: the driver has no copies of
-/// several lines between two GPUs.
-bool copy_posts(const ExchangeContext& context, const Phase& phase, int peer, bool is_send,
-                CUstream stream) {
+/// One copy for each post: the driver has no copies of several lines between two GPUs.
+bool write_posts(const ExchangeContext& context, const Phase& phase, int peer) {
   const Device* device = context.plan.kernel->group->engine->gpu.get();
   unsigned char* const theirs = context.plan.shared.of_rank[static_cast<std::size_t>(peer)];
   for (const Post& post : phase.posts) {
-    if (post.peer != peer || post.is_send != is_send) continue;
-    unsigned char* const own = context.places.address_of(post.tensor, post.place);
-    unsigned char* const other = theirs + post.peer_offset;
+    if (post.peer != peer || !post.is_send) continue;
     const std::size_t bytes =
         static_cast<std::size_t>(post.rows) * context.plan.traffic.problem.row_bytes(post.tensor);
-    const Lines whole = {is_send ? other : own, is_send ? own : other, bytes, bytes, bytes, 1};
-    if (!copy_lines(device, whole, stream, context.diagnostics)) return false;
+    const Lines whole = {theirs + post.peer_offset,
+                         context.places.address_of(post.tensor, post.place),
+                         bytes,
+                         bytes,
+                         bytes,
+                         1};
+    if (!copy_lines(device, whole, context.outgoing, context.diagnostics)) return false;
   }
   return true;
 }
 
-bool write_inputs(const ExchangeContext& context, std::size_t chunk) {
-  const Phase& phase = context.plan.schedule.chunks[chunk].inputs;
-  const std::size_t arrived = chunk_flag(chunk, kArrived);
+/// To all others, and until all others have written theirs.
+bool write_phase(const ExchangeContext& context, const Phase& phase, std::size_t flag,
+                 bool is_first) {
   const auto write = [&](int peer) {
-    return (chunk > 0 || await(context, peer, kFinished, context.number - 1, context.outgoing)) &&
-           copy_posts(context, phase, peer, true, context.outgoing) &&
-           tell(context, peer, arrived, context.outgoing);
+    return (!is_first || await(context, peer, kFinished, context.number - 1, context.outgoing)) &&
+           write_posts(context, phase, peer) && tell(context, peer, flag, context.outgoing);
   };
   const auto wait = [&](int peer) {
-    return await(context, peer, arrived, context.number, context.incoming);
+    return await(context, peer, flag, context.number, context.incoming);
   };
   return each_peer(ranks_of(context), write) && each_peer(ranks_of(context), wait);
-}
-
-bool read_results(const ExchangeContext& context, std::size_t chunk) {
-  const Phase& phase = context.plan.schedule.chunks[chunk].outputs;
-  const bool is_last = chunk + 1 == context.plan.schedule.chunks.size();
-  const std::size_t ready = chunk_flag(chunk, kReady);
-  const auto offer = [&](int peer) { return tell(context, peer, ready, context.outgoing); };
-  const auto read = [&](int peer) {
-    return await(context, peer, ready, context.number, context.incoming) &&
-           copy_posts(context, phase, peer, false, context.incoming) &&
-           (!is_last || tell(context, peer, kTaken, context.incoming));
-  };
-  const auto wait = [&](int peer) {
-    return await(context, peer, kTaken, context.number, context.incoming);
-  };
-  const Communicator& ranks = ranks_of(context);
-  return each_peer(ranks, offer) && each_peer(ranks, read) && (!is_last || each_peer(ranks, wait));
 }
 
 bool send_messages(const ExchangeContext& context, const Phase& phase) {
@@ -101,25 +84,24 @@ bool send_messages(const ExchangeContext& context, const Phase& phase) {
   return ranks.exchange(ranks.state.get(), plan.messages, context.outgoing, context.diagnostics);
 }
 
-bool run_phase(const ExchangeContext& context, const Phase& phase, auto exchange) {
+bool run_phase(const ExchangeContext& context, const Phase& phase, std::size_t flag,
+               bool is_first) {
   return copy_all(context.places, phase.before, context.outgoing, context.diagnostics) &&
-         exchange() && copy_all(context.places, phase.after, context.incoming, context.diagnostics);
+         (context.copies() ? write_phase(context, phase, flag, is_first)
+                           : send_messages(context, phase)) &&
+         copy_all(context.places, phase.after, context.incoming, context.diagnostics);
 }
 
 }  // namespace
 
 bool exchange_inputs(const ExchangeContext& context, std::size_t chunk) {
-  const Phase& phase = context.plan.schedule.chunks[chunk].inputs;
-  return run_phase(context, phase, [&] {
-    return context.copies() ? write_inputs(context, chunk) : send_messages(context, phase);
-  });
+  return run_phase(context, context.plan.schedule.chunks[chunk].inputs, chunk_flag(chunk, kArrived),
+                   /*is_first=*/chunk == 0);
 }
 
 bool exchange_results(const ExchangeContext& context, std::size_t chunk) {
-  const Phase& phase = context.plan.schedule.chunks[chunk].outputs;
-  return run_phase(context, phase, [&] {
-    return context.copies() ? read_results(context, chunk) : send_messages(context, phase);
-  });
+  return run_phase(context, context.plan.schedule.chunks[chunk].outputs,
+                   chunk_flag(chunk, kReturned), /*is_first=*/false);
 }
 
 bool end_exchange(const ExchangeContext& context, CUstream caller) {

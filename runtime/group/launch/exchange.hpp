@@ -1,13 +1,13 @@
 // What ranks send each other in a launch: by messages in the order of one stream, or by copies
 // between memory that they share.
 //
-// Copies. Inputs are written into the buffers of others, results are read from them. Each flag of a
-// rank is set by one other rank, to the number of the launch:
+// Copies. A rank writes what it sends into the buffers of others, and never reads theirs: a copy
+// out of memory of another GPU may be run by that GPU, behind whatever its own rank asks for
+// meanwhile. Each flag of a rank is set by one other rank, to the number of the launch:
 //
-//   finished       that rank has read its inputs of the launch: its buffers may be written again
+//   finished       that rank has ended the launch: its buffers may be written again
 //   arrived(c)     it has written its part of the inputs of chunk c
-//   ready(c)       its results of chunk c may be read
-//   taken          it has read all results
+//   returned(c)    it has written its results of chunk c
 //
 // All writes of a chunk are asked for before a rank waits for that chunk of others, so that ranks
 // do not wait for each other in a ring whatever their GPUs run one after the other. What waits for
@@ -32,8 +32,7 @@ struct ExchangeContext {
 
 /// On `outgoing`; what comes is there on `incoming`.
 bool exchange_inputs(const ExchangeContext& context, std::size_t chunk);
-/// Behind the launches on `outgoing` that the results wait for. Those of the last chunk are over
-/// when others have read them.
+/// Behind the launches on `outgoing` that the results wait for.
 bool exchange_results(const ExchangeContext& context, std::size_t chunk);
 /// Behind all launches and both streams, on the caller's.
 bool end_exchange(const ExchangeContext& context, CUstream caller);
