@@ -64,8 +64,8 @@ std::string read_admission(const lacuna_group_options& options, group::Admission
       return std::string(name) + ": expected -1 to " + std::to_string(kMostExchangeBlocks) +
              ", got " + std::to_string(number);
   }
-  if (options.exchange < LACUNA_EXCHANGE_AUTO || options.exchange > LACUNA_EXCHANGE_MESSAGES)
-    return "exchange: expected auto (0) or messages (1), got " +
+  if (options.exchange < LACUNA_EXCHANGE_AUTO || options.exchange > LACUNA_EXCHANGE_COPIES)
+    return "exchange: expected auto (0), messages (1) or copies (2), got " +
            std::to_string(static_cast<int>(options.exchange));
   admission.rank = options.rank;
   admission.size = size;
@@ -77,7 +77,9 @@ std::string read_admission(const lacuna_group_options& options, group::Admission
   admission.tflops = options.tflops;
   admission.sm_margin = blocks_of(options.sm_margin);
   admission.max_ctas = blocks_of(options.max_ctas);
-  admission.wants_messages = options.exchange == LACUNA_EXCHANGE_MESSAGES;
+  admission.wants_copies =
+      options.exchange == LACUNA_EXCHANGE_COPIES ||
+      (options.exchange == LACUNA_EXCHANGE_AUTO && options.loopback != nullptr);
   return "";
 }
 

@@ -138,7 +138,7 @@ std::shared_ptr<GroupState> create_group(std::shared_ptr<EngineState> engine,
   const Communicator& ranks = group->communicator;
   bool connected = false;
   if (ranks.size > 1 &&
-      !ranks.connect(ranks.state.get(), !admission.wants_messages, connected, diagnostics))
+      !ranks.connect(ranks.state.get(), admission.wants_copies, connected, diagnostics))
     return nullptr;
   group->rates =
       known_rates(group->engine->target.name, connected ? Exchange::kCopies : Exchange::kMessages,

@@ -34,9 +34,9 @@ struct Admission {
   void* host_communicator = nullptr;  ///< ncclComm_t
   const void* unique_id = nullptr;    ///< 128 bytes
   double timeout_s = 0, link_gb_s = 0, tflops = 0;
-  std::int32_t sm_margin = 0;   ///< multiprocessors that launches leave to an exchange under way
-  std::int32_t max_ctas = 0;    ///< blocks of NCCL; 0: it decides
-  bool wants_messages = false;  ///< also where ranks reach each other's memory
+  std::int32_t sm_margin = 0;  ///< multiprocessors that launches leave to an exchange under way
+  std::int32_t max_ctas = 0;   ///< blocks of NCCL; 0: it decides
+  bool wants_copies = false;   ///< where ranks reach each other's memory
 };
 
 /// Null with diagnostics.

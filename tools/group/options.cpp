@@ -30,8 +30,11 @@ void add_group_options(CLI::App& verb, GroupOptions& options) {
                   "How work is dealt to the ranks: auto, gather, rows or heads (auto)")
       ->check(one_of(schemes))
       ->type_name("NAME");
-  verb.add_flag("--messages", options.messages,
-                "Exchange by messages of NCCL, also where ranks reach each other's memory");
+  verb.add_option(
+          "--exchange", options.exchange,
+          "How ranks exchange: auto, messages (of NCCL), or copies into shared memory (auto)")
+      ->check(one_of({"auto", "messages", "copies"}))
+      ->type_name("NAME");
   verb.add_option("--link", options.link_gb_s,
                   "GB/s between ranks (measured by bench, else known or a guess)")
       ->check(CLI::PositiveNumber)

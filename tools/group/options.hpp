@@ -13,8 +13,8 @@ namespace lacuna::tools {
 struct GroupOptions {
   int gpus = 0;  ///< 0: no group
   std::string layout = "contiguous", scheme = "auto";
-  std::int32_t stripe = 0;                   ///< 0: two stripes for each rank
-  bool messages = false;                     ///< exchange by them, also where copies are possible
+  std::int32_t stripe = 0;  ///< 0: two stripes for each rank
+  std::string exchange = "auto";
   double link_gb_s = 0, tflops = 0;          ///< 0: measured or known
   std::int32_t sm_margin = 0, max_ctas = 0;  ///< as lacuna_group_options says
 };

@@ -86,7 +86,8 @@ ordered_json plan_for_explain(const SpecDocument& document, const BuildOptions& 
   }
   const group::Work work = group::work_of_mask(document, shape, rules.unit);
   const group::Rates rates = group::known_rates(
-      target.name, options.messages ? group::Exchange::kMessages : group::Exchange::kCopies,
+      target.name,
+      options.exchange == "copies" ? group::Exchange::kCopies : group::Exchange::kMessages,
       options.link_gb_s, options.tflops);
   group::Problem problem;
   problem.shape = shape;

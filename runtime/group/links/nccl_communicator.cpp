@@ -1,8 +1,10 @@
 #include "runtime/group/links/nccl_communicator.hpp"
 
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <thread>
+#include <vector>
 
 #include "runtime/cuda/device_memory.hpp"
 #include "runtime/group/links/peer_memory.hpp"
@@ -24,6 +26,7 @@ struct NcclRank {
   std::unique_ptr<DeviceStream> stream;
   int rank = 0, size = 1;
   std::unique_ptr<PeerFlags> flags;  ///< null where ranks do not reach each other's memory
+  std::vector<std::array<std::uint32_t, kFlags>> awaited;  ///< values of flags, of each peer
 
   NcclRank() = default;
   NcclRank(const NcclRank&) = delete;
@@ -61,10 +64,26 @@ bool is_late(const NcclRank& rank, Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count() > rank.options.timeout_s;
 }
 
+/// Those whose flags have not come: "rank 1, rank 3"; "" where that is not known.
+std::string late_peers(const NcclRank& rank) {
+  std::string late;
+  for (std::size_t peer = 0; peer < rank.awaited.size(); ++peer) {
+    for (std::size_t flag = 0; flag < kFlags; ++flag) {
+      if (rank.flags->value_of(rank.rank, static_cast<int>(peer), flag) >= rank.awaited[peer][flag])
+        continue;
+      late += (late.empty() ? "rank " : ", rank ") + std::to_string(peer);
+      break;
+    }
+  }
+  return late;
+}
+
 bool give_up_late(NcclRank& rank, const char* doing, Diagnostics& diagnostics) {
   char seconds[32];
   std::snprintf(seconds, sizeof seconds, "%g s", rank.options.timeout_s);
-  abort(rank, std::string(doing) + " did not end within " + seconds + ": a rank has died or hangs");
+  const std::string late = late_peers(rank);
+  abort(rank, std::string(doing) + " did not end within " + seconds + ": " +
+                  (late.empty() ? "a rank has died or hangs" : late + " did not send its part"));
   return is_alive(rank, diagnostics);
 }
 
@@ -168,6 +187,7 @@ bool connect(void* state, bool wants, bool& connected, Diagnostics& diagnostics)
       !connect_peers(peer_rank_of(state), wants, rank.flags, diagnostics))
     return false;
   connected = rank.flags != nullptr;
+  if (connected) rank.awaited.resize(static_cast<std::size_t>(rank.size));
   return true;
 }
 

@@ -159,14 +159,22 @@ PeerFlags::~PeerFlags() {
   if (host_ != nullptr) ::munmap(host_, bytes_);
 }
 
+std::size_t PeerFlags::index_of_flag(int rank, int setter, std::size_t flag) const {
+  return index_of(rank * size_ + setter) * kFlags + flag;
+}
+
 CUdeviceptr PeerFlags::address_of(int rank, int setter, std::size_t flag) const {
-  return address_ + (index_of(rank * size_ + setter) * kFlags + flag) * sizeof(std::uint32_t);
+  return address_ + index_of_flag(rank, setter, flag) * sizeof(std::uint32_t);
+}
+
+std::uint32_t PeerFlags::value_of(int rank, int setter, std::size_t flag) const {
+  auto* flags = static_cast<std::uint32_t*>(host_);
+  return std::atomic_ref(flags[index_of_flag(rank, setter, flag)]).load(std::memory_order_acquire);
 }
 
 void PeerFlags::release(int rank) const {
-  const std::size_t count = index_of(size_) * kFlags;
-  auto* flags = static_cast<std::uint32_t*>(host_) + index_of(rank) * count;
-  for (std::size_t flag = 0; flag < count; ++flag)
+  auto* flags = static_cast<std::uint32_t*>(host_) + index_of_flag(rank, 0, 0);
+  for (std::size_t flag = 0; flag < index_of(size_) * kFlags; ++flag)
     std::atomic_ref(flags[flag]).store(kReleased, std::memory_order_release);
 }
 

@@ -36,6 +36,8 @@ class PeerFlags {
 
   /// Where the GPU has a flag that `rank` has of `setter`.
   CUdeviceptr address_of(int rank, int setter, std::size_t flag) const;
+  /// Of a rank, among them those that its GPU waits for.
+  std::uint32_t value_of(int rank, int setter, std::size_t flag) const;
   /// Lets all go that waits for flags of a rank, now and later.
   void release(int rank) const;
 
@@ -45,6 +47,8 @@ class PeerFlags {
   bool map_to(std::shared_ptr<const Device> device);
 
  private:
+  std::size_t index_of_flag(int rank, int setter, std::size_t flag) const;
+
   std::shared_ptr<const Device> device_;
   int size_ = 0;          ///< of the group
   void* host_ = nullptr;  ///< [rank][rank that sets it][kFlags]

@@ -32,11 +32,14 @@ LACUNA_API void lacuna_loopback_destroy(lacuna_loopback* loopback);
 /* For one rank, which gives it to the others by means of the host's: ncclGetUniqueId. */
 LACUNA_API lacuna_status lacuna_group_unique_id(lacuna_engine* engine, void* unique_id);
 
-/* How ranks exchange. */
+/* How ranks exchange. By copies where each asks for them and reaches the memory of every other one,
+ * as GPUs of one host do; else by messages. */
 typedef enum lacuna_exchange {
-  LACUNA_EXCHANGE_AUTO = 0, /* by copies where every rank reaches the memory of every other one, as
-                               GPUs of one host do; else by messages */
-  LACUNA_EXCHANGE_MESSAGES = 1 /* of NCCL's */
+  LACUNA_EXCHANGE_AUTO = 0,     /* messages; loopback: copies */
+  LACUNA_EXCHANGE_MESSAGES = 1, /* of NCCL's */
+  LACUNA_EXCHANGE_COPIES =
+      2 /* by copy engines, into memory that ranks share: faster, and not yet for
+           four ranks that are threads of one process (README.md of groups) */
 } lacuna_exchange;
 
 typedef struct lacuna_group_options {
@@ -53,7 +56,7 @@ typedef struct lacuna_group_options {
                          them; 0: 16, -1: none */
   int32_t max_ctas; /* GPU: most blocks of NCCL's for messages, ncclConfig_t::maxCTAs; 0: 16, -1: as
                        NCCL decides. Not with `communicator`, whose are the host's */
-  lacuna_exchange exchange; /* one rank that wants messages is enough; loopback: the same on all */
+  lacuna_exchange exchange; /* loopback: the same on all ranks */
 } lacuna_group_options;
 
 /* (all) Opens NCCL on the first call: LACUNA_NCCL_PATH, else where CUDA's libraries are. */

@@ -32,7 +32,7 @@ class Loopback {
 using UniqueId = std::array<unsigned char, LACUNA_UNIQUE_ID_BYTES>;
 
 /// The values are those of lacuna_exchange.
-enum class Exchange : std::int32_t { kAuto, kMessages };
+enum class Exchange : std::int32_t { kAuto, kMessages, kCopies };
 
 /// The members are those of lacuna_group_options; of the last three one is set.
 struct GroupOptions {

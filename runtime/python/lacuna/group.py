@@ -69,8 +69,8 @@ class Group:
     """One rank of a group. For one thread at a time; `loopback`, `from_torch`, `from_unique_id` and `from_communicator` make it.
 
     timeout_s: how long a rank waits for others, 0 for 60. link_gb_s, tflops: of the link between ranks and of attention on
-    one; 0: measured on GPUs when the group is made, or known. messages: exchange by NCCL's also where ranks reach each
-    other's memory, as GPUs of one host do; then they copy."""
+    one; 0: measured on GPUs when the group is made, or known. exchange: "messages" of NCCL's, or "copies" into memory that
+    ranks of one host share; "auto": messages (loopback: copies)."""
 
     def __init__(self, engine: _lacuna.Engine, rank: int, size: int, **more: Any):
         self.engine, self.rank, self.size = engine, rank, size
@@ -81,16 +81,16 @@ class Group:
 
     @classmethod
     def loopback(cls, size: int, *, timeout_s: float = 0, link_gb_s: float = 0, tflops: float = 0,
-                 messages: bool = False) -> list["Group"]:
+                 exchange: str = "auto") -> list["Group"]:
         """The ranks of a group on the CPU, each for a thread of the caller's: everything but speed is as on GPUs."""
         place, engine = _lacuna.Loopback(size), engine_of("cpu")
         with concurrent.futures.ThreadPoolExecutor(size) as pool:
             return list(pool.map(lambda rank: cls(engine, rank, size, loopback=place, timeout_s=timeout_s, link_gb_s=link_gb_s,
-                                                  tflops=tflops, messages=messages), range(size)))
+                                                  tflops=tflops, exchange=exchange), range(size)))
 
     @classmethod
     def from_torch(cls, process_group: Any = None, *, device: int | None = None, timeout_s: float = 0, link_gb_s: float = 0,
-                   tflops: float = 0, messages: bool = False) -> "Group":
+                   tflops: float = 0, exchange: str = "auto") -> "Group":
         """Of the ranks of a torch.distributed process group, None for the default one: a communicator of its own, whose
         unique id travels through the process group. device: the GPU of this rank; None: PyTorch's current one."""
         import torch
@@ -110,7 +110,7 @@ class Group:
         for other, (_, failure) in enumerate(told):
             if failure is not None:
                 raise DeviceError(f"rank {other} of the process group cannot be part of a group: {failure}")
-        return cls(engine, rank, size, unique_id=told[0][0], timeout_s=timeout_s, link_gb_s=link_gb_s, tflops=tflops, messages=messages)
+        return cls(engine, rank, size, unique_id=told[0][0], timeout_s=timeout_s, link_gb_s=link_gb_s, tflops=tflops, exchange=exchange)
 
     @staticmethod
     def unique_id(device: str = "cuda:0") -> bytes:
@@ -119,17 +119,17 @@ class Group:
 
     @classmethod
     def from_unique_id(cls, unique_id: bytes, rank: int, size: int, *, device: str = "cuda:0", timeout_s: float = 0, link_gb_s: float = 0,
-                       tflops: float = 0, messages: bool = False) -> "Group":
+                       tflops: float = 0, exchange: str = "auto") -> "Group":
         return cls(engine_of(device), rank, size, unique_id=unique_id, timeout_s=timeout_s, link_gb_s=link_gb_s, tflops=tflops,
-                   messages=messages)
+                   exchange=exchange)
 
     @classmethod
     def from_communicator(cls, communicator: int, rank: int, size: int, *, device: str = "cuda:0", timeout_s: float = 0,
-                          link_gb_s: float = 0, tflops: float = 0, messages: bool = False) -> "Group":
+                          link_gb_s: float = 0, tflops: float = 0, exchange: str = "auto") -> "Group":
         """communicator: the address of an ncclComm_t of the caller's, on that device. It stays the caller's; but where a
         rank is lost it is aborted, and must not be used or destroyed."""
         return cls(engine_of(device), rank, size, communicator=communicator, timeout_s=timeout_s, link_gb_s=link_gb_s, tflops=tflops,
-                   messages=messages)
+                   exchange=exchange)
 
     def tokens(self, count: int, layout: str = "contiguous", stripe: int = 0) -> numpy.ndarray:
         """Which of `count` tokens this rank holds, ascending: q[:, :, group.tokens(n, ...)] is its part of the whole."""

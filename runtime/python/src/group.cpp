@@ -13,9 +13,10 @@ namespace {
 
 using namespace nb::literals;
 
-/// In the order of lacuna_layout and lacuna_scheme.
+/// In the order of lacuna_layout, lacuna_scheme and lacuna_exchange.
 constexpr std::string_view kLayouts[] = {"contiguous", "striped", "heads"};
 constexpr std::string_view kSchemes[] = {"auto", "gather", "rows", "heads"};
+constexpr std::string_view kExchanges[] = {"auto", "messages", "copies"};
 
 template <std::size_t kCount>
 int read_word(const char* name, const std::string_view (&words)[kCount], const std::string& word) {
@@ -50,7 +51,7 @@ nb::bytes unique_id(const Engine& engine) {
 
 Group::Group(std::shared_ptr<Engine> engine, int rank, int size, std::shared_ptr<Loopback> loopback,
              std::optional<nb::bytes> id, std::uintptr_t communicator, double timeout_s,
-             double link_gb_s, double tflops, bool messages)
+             double link_gb_s, double tflops, const std::string& exchange)
     : engine_(std::move(engine)), loopback_(std::move(loopback)) {
   if (id && id->size() != LACUNA_UNIQUE_ID_BYTES) {
     refuse_argument("unique_id: expected " + std::to_string(LACUNA_UNIQUE_ID_BYTES) +
@@ -65,7 +66,7 @@ Group::Group(std::shared_ptr<Engine> engine, int rank, int size, std::shared_ptr
   options.timeout_s = timeout_s;
   options.link_gb_s = link_gb_s;
   options.tflops = tflops;
-  if (messages) options.exchange = LACUNA_EXCHANGE_MESSAGES;
+  options.exchange = static_cast<lacuna_exchange>(read_word("exchange", kExchanges, exchange));
   check_waiting([&] { return lacuna_group_create(engine_->handle(), &options, &handle_); });
 }
 
@@ -150,10 +151,11 @@ void add_group_classes(nb::module_& module) {
       .def(nb::init<int>(), "size"_a);
   nb::class_<Group>(module, "Group", "One rank of a group.")
       .def(nb::init<std::shared_ptr<Engine>, int, int, std::shared_ptr<Loopback>,
-                    std::optional<nb::bytes>, std::uintptr_t, double, double, double, bool>(),
+                    std::optional<nb::bytes>, std::uintptr_t, double, double, double,
+                    const std::string&>(),
            "engine"_a, "rank"_a, "size"_a, nb::kw_only(), "loopback"_a = nb::none(),
            "unique_id"_a = nb::none(), "communicator"_a = 0, "timeout_s"_a = 0, "link_gb_s"_a = 0,
-           "tflops"_a = 0, "messages"_a = false)
+           "tflops"_a = 0, "exchange"_a = "auto")
       .def("wait", &Group::synchronize, "stream"_a);
   nb::class_<GroupKernel>(module, "GroupKernel", "One spec for all ranks of a group, compiled.")
       .def(nb::init<std::shared_ptr<Group>, const std::string&, const std::string&, int,

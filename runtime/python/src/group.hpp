@@ -34,7 +34,7 @@ class Group {
   /// go with the first two.
   Group(std::shared_ptr<Engine> engine, int rank, int size, std::shared_ptr<Loopback> loopback,
         std::optional<nb::bytes> id, std::uintptr_t communicator, double timeout_s,
-        double link_gb_s, double tflops, bool messages);
+        double link_gb_s, double tflops, const std::string& exchange);
   Group(const Group&) = delete;
   ~Group() { lacuna_group_destroy(handle_); }
 

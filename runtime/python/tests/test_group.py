@@ -66,7 +66,7 @@ def test_results_are_those_of_one_rank(groups, layout, stripe):
 @pytest.mark.parametrize("scheme", ["gather", "rows", "heads"])
 def test_each_scheme_and_positions_in_the_whole(scheme):
     q, k, v = problem(heads=4, heads_kv=2, n_q=300, batch=2)
-    o, _ = run(lacuna.Group.loopback(3, messages=scheme == "rows"), q, k, v, spec=WINDOW, scheme=scheme)
+    o, _ = run(lacuna.Group.loopback(3, exchange="messages" if scheme == "rows" else "auto"), q, k, v, spec=WINDOW, scheme=scheme)
     assert numpy.array_equal(o, lacuna.attention(q, k, v, spec=WINDOW))
 
 

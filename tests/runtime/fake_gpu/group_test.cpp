@@ -34,7 +34,7 @@ class GroupProtocol : public Protocol {
   }
 
   Group group(double link_gb_s = 200, std::int32_t sm_margin = 0, std::int32_t max_ctas = 0,
-              Exchange exchange = Exchange::kMessages) {
+              Exchange exchange = Exchange::kAuto) {
     const Engine e = engine("cuda:0");
     id_ = Group::unique_id(e);
     return Group::create(e, {.rank = 0,
@@ -118,7 +118,7 @@ TEST_F(GroupProtocol, ExchangesInOneGroupAndLaunchesAfterIt) {
 
 /// The same by copies: K and V of two KV heads into rank 1's memory, and flags that say so.
 TEST_F(GroupProtocol, CopiesIntoMemoryThatRanksShare) {
-  const Group made = group(200, 0, 0, Exchange::kAuto);
+  const Group made = group(200, 0, 0, Exchange::kCopies);
   const GroupPlan planned = plan(made);
   EXPECT_LT(planned.workspace_bytes(), std::size_t{256 * 128 * 2}) << "not one head's keys: what "
                                                                       "is exchanged is the plan's";
@@ -141,7 +141,7 @@ TEST_F(GroupProtocol, CopiesIntoMemoryThatRanksShare) {
 
 TEST_F(GroupProtocol, SendsMessagesWhereMemoryIsOutOfReach) {
   fake().peer_result = 217;  // CUDA_ERROR_PEER_ACCESS_UNSUPPORTED
-  const Group made = group(200, 0, 0, Exchange::kAuto);
+  const Group made = group(200, 0, 0, Exchange::kCopies);
   const GroupPlan planned = plan(made);
   EXPECT_NE(planned.json().find(R"("exchange":"messages")"), std::string::npos) << planned.json();
   nccl().calls.clear();
