@@ -14,7 +14,7 @@
 
 #include "runtime/base/process.hpp"
 
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(LACUNA_SANITIZES_ADDRESS)
 #include <sanitizer/lsan_interface.h>
 #endif
 
@@ -115,7 +115,7 @@ namespace {
 /// That of the parent process stays as it is in a child: its threads are not here, its lock may be
 /// held.
 void leave_to_parent([[maybe_unused]] const void* state) {
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(LACUNA_SANITIZES_ADDRESS)
   __lsan_ignore_object(state);
 #endif
 }
