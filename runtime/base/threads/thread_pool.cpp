@@ -90,6 +90,10 @@ struct ThreadPool::State {
     if (threads.size() >= wanted) return;
     const AllSignalsBlocked blocked;
     threads.reserve(wanted);
+#if defined(LACUNA_SANITIZES_ADDRESS)
+    // What a thread was begun with only its stack holds, which a child of fork() does not have.
+    const __lsan::ScopedDisabler disabled;
+#endif
     try {
       while (threads.size() < wanted) threads.emplace_back([this] { serve(); });
     } catch (const std::system_error&) {
