@@ -2,15 +2,15 @@
 file(GLOB generated_tests CONFIGURE_DEPENDS device/*.cpp)
 file(GLOB emulation_sources CONFIGURE_DEPENDS device/emulation/*.cpp device/emulation/races/*.cpp)
 file(GLOB single_tests CONFIGURE_DEPENDS device/single_tests/*.cpp)
-file(GLOB numerics_sources CONFIGURE_DEPENDS numerics/harness/*.cpp numerics/variants/*.cpp)
-target_sources(test_device PRIVATE ${emulation_sources} ${single_tests} ${numerics_sources})
+target_sources(test_device PRIVATE ${emulation_sources} ${single_tests})
+target_link_libraries(test_device PRIVATE lacuna_numerics)
 # Also in unoptimised builds: the emulation executes every instruction of every thread.
-target_compile_options(test_device PRIVATE -O2 -U_FORTIFY_SOURCE)
+set_source_files_properties(${emulation_sources} PROPERTIES COMPILE_OPTIONS -O2)
+target_compile_options(test_device PRIVATE -U_FORTIFY_SOURCE)
 # Device headers have a Normalise of their own: what includes them is a group apart.
 lacuna_unity_group(single ${single_tests})
 lacuna_unity_group(generated ${generated_tests})
 set_source_files_properties(${emulation_sources} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
-lacuna_unity_group(numerics ${numerics_sources})
 
 # As they are, and with a call for each access to memory (emulation/races/).
 # Traced ones run as fast with less optimisation, which compiles them in three fifths of the time: what is traced takes it.

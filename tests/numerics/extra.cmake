@@ -1,5 +1,10 @@
-# Tensors of many cases, in scalar code.
-target_compile_options(test_numerics PRIVATE -O2)
+# Tensors, masks and references of many cases, in scalar code: once for the tests here and for those of device/.
+file(GLOB numerics_sources CONFIGURE_DEPENDS numerics/harness/*.cpp numerics/variants/*.cpp)
+add_library(lacuna_numerics STATIC EXCLUDE_FROM_ALL ${numerics_sources})
+target_compile_options(lacuna_numerics PRIVATE -O2)
+target_compile_definitions(lacuna_numerics PRIVATE LACUNA_SOURCE_DIR="${CMAKE_SOURCE_DIR}" LACUNA_BINARY_DIR="${CMAKE_BINARY_DIR}")
+target_link_libraries(lacuna_numerics PUBLIC lacuna_runtime lacuna_oracle nlohmann_json::nlohmann_json lacuna_tier)
+target_link_libraries(test_numerics PRIVATE lacuna_numerics)
 # One process: its cases share kernels, which take longer to compile than to run.
 lacuna_run_test(numerics 2400 test_numerics COST 180)
 # The same cases on the other CPU executor, which is one program for all kernels, to which a head dim is a number: in the short tier

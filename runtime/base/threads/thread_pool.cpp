@@ -14,7 +14,7 @@
 
 #include "runtime/base/process.hpp"
 
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(LACUNA_SANITIZES_ADDRESS)
 #include <sanitizer/lsan_interface.h>
 #endif
 
@@ -90,6 +90,10 @@ struct ThreadPool::State {
     if (threads.size() >= wanted) return;
     const AllSignalsBlocked blocked;
     threads.reserve(wanted);
+#if defined(LACUNA_SANITIZES_ADDRESS)
+    // What a thread was begun with only its stack holds, which a child of fork() does not have.
+    const __lsan::ScopedDisabler disabled;
+#endif
     try {
       while (threads.size() < wanted) threads.emplace_back([this] { serve(); });
     } catch (const std::system_error&) {
@@ -115,7 +119,7 @@ namespace {
 /// That of the parent process stays as it is in a child: its threads are not here, its lock may be
 /// held.
 void leave_to_parent([[maybe_unused]] const void* state) {
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(LACUNA_SANITIZES_ADDRESS)
   __lsan_ignore_object(state);
 #endif
 }

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-#ifdef __SANITIZE_ADDRESS__
+#ifdef LACUNA_SANITIZES_ADDRESS
 #include <pthread.h>
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
@@ -13,7 +13,7 @@ namespace emulation {
 namespace {
 
 // The address sanitizer has to know on which stack it is.
-#ifdef __SANITIZE_ADDRESS__
+#ifdef LACUNA_SANITIZES_ADDRESS
 std::span<std::byte> stack_of_caller() {
   pthread_attr_t attributes;
   void* begin = nullptr;

@@ -114,7 +114,7 @@ TEST(ThreadPool, ItsThreadsTakeNoSignals) {
 }
 
 TEST(ThreadPool, AChildOfForkMakesThreadsOfItsOwn) {
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#if defined(LACUNA_SANITIZES_THREAD) || defined(LACUNA_SANITIZES_ADDRESS)
   GTEST_SKIP()
       << "the sanitizers' own locks and threads do not survive the fork of several threads";
 #endif

@@ -14,7 +14,7 @@
 #include "tests/runtime/cpu_backends.hpp"
 #include "tests/runtime/dense_problem.hpp"
 
-#if defined(__SANITIZE_THREAD__)
+#if defined(LACUNA_SANITIZES_THREAD)
 /// The sanitizer ends a child that begins threads where its parent had some, as these do.
 extern "C" [[gnu::visibility("default")]] const char*
 __tsan_default_options() {  // NOLINT(bugprone-reserved-identifier)
@@ -85,7 +85,7 @@ TEST_P(Fork, TheChildLetsGoOfWhatItInherited) {
 }
 
 TEST_P(Fork, ThreadsThatCompileAndLaunchDoNotReachTheChild) {
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#if defined(LACUNA_SANITIZES_THREAD) || defined(LACUNA_SANITIZES_ADDRESS)
   GTEST_SKIP()
       << "the sanitizers' own locks and threads do not survive the fork of several threads";
 #endif
