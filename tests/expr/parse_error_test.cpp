@@ -91,16 +91,19 @@ TEST(parse_error, habits_of_other_languages) {
        "`**`@2 E0301 '**' is not an operator here\n"
        "help: there are no powers; write `x * x`, or `exp2(y * log2(x))`\n"},
       {"q < k ? 1 : 0",
-       "`?`@6 E0301 unexpected character '?'\nhelp: write `select(condition, x, y)`\n"
-       "`1`@8 E0301 expected an operator, got '1'\n"
-       "`:`@10 E0301 unexpected character ':'\nhelp: write `select(condition, x, y)`\n"},
+       "`?`@6 E0301 unexpected character '?'\nhelp: write `select(condition, x, y)`\n"},
       {"q < 0x10",
        "`0x10`@4 E0301 '0x10' is not a number\n"
        "help: numbers are decimal: write '16'\n"},
       {"q < 12ab",
        "`12ab`@4 E0301 '12ab' is not a number\n"
        "help: write '12'; numbers are decimal and have no suffix\n"},
-      {"q < k;", "`;`@5 E0301 unexpected character ';'\n"},
+      {"q < k;",
+       "`;`@5 E0301 unexpected character ';'\n"
+       "help: arguments and indices have `,` between them\n"},
+      {"select(q < k; q < 5, k > 3)",
+       "`;`@12 E0301 unexpected character ';'\n"
+       "help: arguments and indices have `,` between them\n"},
   });
 }
 
@@ -267,9 +270,9 @@ TEST(parse_error, all_errors_of_an_expression_are_reported_in_order) {
       parse_expr("max(k, ) < foo and min(q) > start or 1 && 2", Site::kMask, kErrorParameters);
   std::vector<Code> codes;
   for (const ExprError& error : parsed.errors) codes.push_back(error.code);
-  EXPECT_EQ(codes, (std::vector<Code>{Code::kExprSyntax, Code::kExprUnknownName,
-                                      Code::kExprArguments, Code::kExprIndex, Code::kExprType,
-                                      Code::kExprSyntax, Code::kExprType}));
+  EXPECT_EQ(codes,
+            (std::vector<Code>{Code::kExprSyntax, Code::kExprUnknownName, Code::kExprArguments,
+                               Code::kExprIndex, Code::kExprType, Code::kExprSyntax}));
   EXPECT_TRUE(parsed.expr.empty());
 }
 
