@@ -39,6 +39,7 @@ constexpr auto kSynonyms = std::to_array<Row>({
     {"seqlen_k", "n_k"},
     {"seqlen_q", "n_q"},
     {"q_len", "n_q"},
+    {"seq", "n_k"},
     {"qk", "s"},
     {"logit", "s"},
     {"cumsum", "mass_before"},

@@ -79,10 +79,13 @@ TEST(parse_error, habits_of_other_languages) {
        "`if`@3 E0301 'if' is not an operator here\n"
        "help: `x if c else y` is written `select(c, x, y)`\n"},
       {"(q < k) & (k < 9)",
-       "`(q < k)`@0 E0303 left operand of '&': expected i32, got bool\n"
-       "help: between conditions write `and`\n"
-       "`(k < 9)`@10 E0303 right operand of '&': expected i32, got bool\n"
+       "`(q < k) & (k < 9)`@0 E0303 operands of '&': expected i32, got bool\n"
        "help: between conditions write `and`\n"},
+      {"(q < k) * (k < 9) or (q < 3) + (k < 3)",
+       "`(q < k) * (k < 9)`@0 E0303 operands of '*': expected f32 or i32, got bool\n"
+       "help: between conditions write `and`\n"
+       "`(q < 3) + (k < 3)`@21 E0303 operands of '+': expected f32 or i32, got bool\n"
+       "help: between conditions write `or`\n"},
       {"q < k | k < 9",
        "`<`@10 E0301 comparisons do not chain: second comparison '<' after '<'\n"
        "note: '|' takes integers and binds tighter than comparisons\n"
@@ -136,7 +139,10 @@ TEST(parse_error, names) {
       {"exp < 1", "`exp`@0 E0301 'exp' is a function\nhelp: write exp(x)\n"},
       {"tau(3) < 1",
        "`tau`@0 E0302 'tau' is not a function\n"
-       "help: 'tau' is a parameter; indices stand in brackets: `tau[...]`\n"},
+       "help: 'tau' is a scalar parameter: write `tau`\n"},
+      {"start(q) < 1",
+       "`start`@0 E0302 'start' is not a function\n"
+       "help: 'start' is a parameter; indices stand in brackets: `start[...]`\n"},
       {"min(q) < clamp(k, 1)",
        "`min(q)`@0 E0305 min: expected 2 arguments, got 1\n"
        "note: min(x, y): the smaller; the other one if one is NaN\n"
@@ -226,7 +232,9 @@ TEST(parse_error, indices) {
       {"k >= tau[q]",
        "`tau[q]`@5 E0304 'tau' is a scalar: expected no index, got 1\n"
        "help: write `tau`, or declare what is indexed: \"shape\": \"[n_q]\"\n"},
-      {"k >= q[1]", "`q[1]`@5 E0304 'q' is a variable and has no indices\n"},
+      {"k >= q[1]",
+       "`q[1]`@5 E0304 'q' is a variable and has no indices\n"
+       "help: write `q`: it is the query token\n"},
       {"k >= start[q / 2]",
        "`q / 2`@11 E0303 index 1 of 'start': expected i32, got f32\n"
        "help: write `int(q / 2)`\n"},

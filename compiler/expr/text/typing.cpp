@@ -190,9 +190,13 @@ void Typing::report_unknown(std::string_view name, std::uint32_t begin, std::uin
 Operand Typing::not_a_function(std::string_view name, std::uint32_t begin, std::uint32_t end) {
   ExprError& error =
       report(Code::kExprUnknownName, begin, end, quoted(name) + " is not a function");
-  if (find_parameter(name)) {
-    error.helps.push_back(quoted(name) + " is a parameter; indices stand in brackets: `" +
-                          std::string(name) + "[...]`");
+  if (const ParamSymbol* symbol = find_parameter(name)) {
+    if (symbol->shape.empty())
+      error.helps.push_back(quoted(name) + " is a scalar parameter: write `" + std::string(name) +
+                            "`");
+    else
+      error.helps.push_back(quoted(name) + " is a parameter; indices stand in brackets: `" +
+                            std::string(name) + "[...]`");
     return {-1, begin, end};
   }
   std::vector<std::string> functions;
@@ -228,7 +232,9 @@ Operand Typing::indexed(std::string_view name, std::uint32_t begin, std::uint32_
   }
   const VariableInfo* variable = find_variable(name);
   if (variable && offers(site_, variable->variable)) {
-    report(Code::kExprIndex, begin, end, quoted(name) + " is a variable and has no indices");
+    report(Code::kExprIndex, begin, end, quoted(name) + " is a variable and has no indices")
+        .helps.push_back("write `" + std::string(name) + "`: it is the " +
+                         std::string(variable->doc));
     return {-1, begin, end};
   }
   unknown_name(name, begin, name_end);
@@ -254,6 +260,23 @@ bool Typing::chooses_conditions(const OperatorInfo& op, std::span<const Operand>
          std::ranges::all_of(operands.subspan(first), [&](const Operand& operand) {
            return !operand.ok() || type_of(operand) == ExprType::kBool;
          });
+}
+
+/// `(k <= q) * (k > 3)`, `(k <= q) & (k > 3)`: one error for both. False: they are others.
+bool Typing::report_conditions(const OperatorInfo& op, std::span<const Operand> operands) {
+  const bool is_and = op.op == ExprOp::kMultiply || op.op == ExprOp::kBitAnd;
+  const bool is_or = op.op == ExprOp::kAdd || op.op == ExprOp::kBitOr;
+  if (!(is_and || is_or || op.op == ExprOp::kBitXor) ||
+      !std::ranges::all_of(operands, [&](const Operand& operand) {
+        return operand.ok() && type_of(operand) == ExprType::kBool;
+      }))
+    return false;
+  const ExprOp meant = is_and ? ExprOp::kBitAnd : is_or ? ExprOp::kBitOr : op.op;
+  report(Code::kExprType, operands[0].begin, operands[1].end,
+         "operands of " + quoted(op.spelling) + ": expected " +
+             std::string(expected(op.signature, 0).text()) + ", got bool")
+      .helps.push_back(condition_help(meant, 0, ""));
+  return true;
 }
 
 /// `a and b` of two integers: one error for both. False: they are others.
@@ -284,7 +307,7 @@ std::string Typing::literal_help(const Operand& operand) const {
 
 bool Typing::check_operands(const OperatorInfo& op, std::span<const Operand> operands) {
   if (are_conditions(op, operands)) return true;
-  if (report_integers(op, operands)) return false;
+  if (report_integers(op, operands) || report_conditions(op, operands)) return false;
   const bool of_conditions = chooses_conditions(op, operands);
   bool good = true;
   for (std::size_t n = 0; n < operands.size(); ++n) {

@@ -79,6 +79,7 @@ class Typing {
   bool chooses_conditions(const OperatorInfo& op, std::span<const Operand> operands) const;
   bool check_operands(const OperatorInfo& op, std::span<const Operand> operands);
   bool report_integers(const OperatorInfo& op, std::span<const Operand> operands);
+  bool report_conditions(const OperatorInfo& op, std::span<const Operand> operands);
   std::string literal_help(const Operand& operand) const;
   int promoted(int node);
   std::vector<std::string> offered_notes() const;

@@ -194,10 +194,28 @@ class ConditionRules {
     return text;
   }
 
+  /// `rank < 0.5`: a share was meant, and a number of tiles is compared.
+  bool check_count(const char* path, const JsonNode& node, const Expr& expr,
+                   const ExprNode& comparison) {
+    const ExprNode &count = operand(expr, comparison, 0), &share = operand(expr, comparison, 1);
+    const bool is_rank =
+        count.op == ExprOp::kToF32 && is_variable(operand(expr, count, 0), Variable::kRank);
+    if (!is_rank || share.op != ExprOp::kLiteral || share.literal <= 0 || share.literal >= 1)
+      return false;
+    Diagnostic& d = warn(Code::kRoundedComparison, node,
+                         std::string(path) + ": rank is a number of tiles, and no share of them");
+    d.span = span_in_string(context_.source, node, comparison.begin, comparison.end);
+    d.helps.push_back("of the tiles that a row sees: `rank " +
+                      std::string(info(comparison.op).spelling) + " " + text_of(expr, share) +
+                      " * visible`");
+    return true;
+  }
+
   void check_comparison(const char* path, const JsonNode& node, const Expr& expr,
                         const ExprNode& comparison) {
     const ExprNode &a = operand(expr, comparison, 0), &b = operand(expr, comparison, 1);
     if (a.type != ExprType::kF32) return;
+    if (check_count(path, node, expr, comparison)) return;
     const bool is_equality = comparison.op == ExprOp::kEqual || comparison.op == ExprOp::kNotEqual;
     const bool of_one_divisor =
         is_quotient(expr, a) && is_quotient(expr, b) &&
