@@ -48,6 +48,14 @@ TEST(parse_error, syntax) {
       {"q <", "``@3 E0301 expected an operand, got the end\n"},
       {"q < k k", "`k`@6 E0301 expected an operator, got 'k'\n"},
       {"(q < k", "`(`@0 E0301 '(' is never closed\n"},
+      {"min(k, q < start[q",
+       "`[`@16 E0301 '[' is never closed\n"
+       "help: 2 brackets are open at the end: `])` closes them\n"},
+      {"select(q < k, q < 3, start[q) == 1", "`)`@28 E0301 expected an operator or ']', got ')'\n"},
+      {"k not in 3",
+       "`not`@2 E0301 expected an operator, got 'not'\n"
+       "help: for each value `k != 0 and k != 4`, or a table: `is_sink[k] == 0`\n"},
+      {"k < q !", "`!`@6 E0301 '!' is not an operator here\nhelp: write `not`\n"},
       {"q < k)", "`)`@5 E0301 ')' closes nothing\n"},
       {"(q < k]", "`]`@6 E0301 expected an operator or ')', got ']'\n"},
       {"q * / k < 0", "`/`@4 E0301 expected an operand, got '/'\n"},
@@ -103,10 +111,10 @@ TEST(parse_error, habits_of_other_languages) {
        "help: write '12'; numbers are decimal and have no suffix\n"},
       {"q < k;",
        "`;`@5 E0301 unexpected character ';'\n"
-       "help: arguments and indices have `,` between them\n"},
+       "help: arguments have `,` between them, conditions `and` or `or`\n"},
       {"select(q < k; q < 5, k > 3)",
        "`;`@12 E0301 unexpected character ';'\n"
-       "help: arguments and indices have `,` between them\n"},
+       "help: arguments have `,` between them, conditions `and` or `or`\n"},
   });
 }
 

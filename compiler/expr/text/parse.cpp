@@ -47,6 +47,8 @@ class Parser {
   }
 
   const ExprBuilder& builder() const { return typing_.builder(); }
+  /// Behind a bracket that is never closed nobody knows what belongs to what.
+  std::uint32_t unsure_from() const { return unsure_from_; }
 
  private:
   /// An operand, and the comparison before it.
@@ -72,6 +74,7 @@ class Parser {
   ExprError* syntax_error(const Token& at, std::string message) {
     if (aborted_ || lost_) return nullptr;
     lost_ = true;
+    if (typing_.has_error_at(at.begin)) return nullptr;  // a sign of another language
     ExprError& error = typing_.report(Code::kExprSyntax, at.begin, at.end, std::move(message));
     error.loses_place = true;
     return &error;
@@ -115,6 +118,9 @@ class Parser {
           "the magnitude of x is `abs(x)`; `|` joins the bits of two integers");
     if (error && token().is("in"))
       error->helps.emplace_back("for each value `k == 0 or k == 4`, or a table: `is_sink[k] == 1`");
+    if (error && token().is("not"))
+      error->helps.emplace_back(
+          "for each value `k != 0 and k != 4`, or a table: `is_sink[k] == 0`");
   }
 
   void too_complex(std::uint32_t begin, std::uint32_t end, std::string message) {
@@ -297,6 +303,7 @@ class Parser {
     closers_.pop_back();
     if (accept(closing)) return;
     if (token().kind == TokenKind::kEnd) {
+      unsure_from_ = std::min(unsure_from_, open.begin);
       ExprError* error = syntax_error(open, "'" + std::string(open.text) + "' is never closed");
       if (error && all_open.size() > 1)
         error->helps.push_back(std::to_string(all_open.size()) +
@@ -312,6 +319,7 @@ class Parser {
   std::vector<Token> tokens_;
   std::size_t at_ = 0;
   std::uint32_t last_end_ = 0;
+  std::uint32_t unsure_from_ = std::numeric_limits<std::uint32_t>::max();
   std::string closers_;  ///< of the brackets that are open, the innermost last
   int nesting_ = 0;
   bool lost_ = false;     ///< a syntax error is reported, and none after it
@@ -320,15 +328,16 @@ class Parser {
 
 /// What ends or goes on where the parser lost its place was cut short, so that its type, indices
 /// and arguments say nothing.
-void forget_cut_operands(std::string_view text, std::vector<ExprError>& errors) {
+void forget_cut_operands(std::string_view text, std::uint32_t unsure_from,
+                         std::vector<ExprError>& errors) {
   std::vector<ExprError> lost;
   std::ranges::copy_if(errors, std::back_inserter(lost), &ExprError::loses_place);
   const auto is_cut = [&](const ExprError& error) {
-    return std::ranges::any_of(lost, [&](const ExprError& at) {
-      std::uint32_t before = at.begin;  // the end of what stands before it
-      while (before > 0 && text[before - 1] == ' ') --before;
-      return error.begin <= at.end && error.end >= before;
-    });
+    return error.end > unsure_from || std::ranges::any_of(lost, [&](const ExprError& at) {
+             std::uint32_t before = at.begin;  // the end of what stands before it
+             while (before > 0 && text[before - 1] == ' ') --before;
+             return error.begin <= at.end && error.end >= before;
+           });
   };
   std::erase_if(errors, [&](const ExprError& error) {
     return (error.code == Code::kExprType || error.code == Code::kExprIndex ||
@@ -353,7 +362,7 @@ ParsedExpr parse_expr(std::string_view text, Site site, std::span<const ParamSym
   }
   Parser parser(text, site, parameters, parsed.errors);
   const int root = parser.run();
-  forget_cut_operands(text, parsed.errors);
+  forget_cut_operands(text, parser.unsure_from(), parsed.errors);
   if (parsed.ok()) {
     parsed.expr = parser.builder().extract(root, {parameters.begin(), parameters.end()});
     parsed.expr.text = text;

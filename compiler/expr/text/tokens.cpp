@@ -164,7 +164,7 @@ class Tokenizer {
     const bool is_choice = text_[at_] == '?' || text_[at_] == ':';
     const std::string_view help = is_choice ? "write `select(condition, x, y)`"
                                   : text_[at_] == ';'
-                                      ? "arguments and indices have `,` between them"
+                                      ? "arguments have `,` between them, conditions `and` or `or`"
                                       : "";
     if (!(is_choice && chooses_)) {
       report(length, "unexpected character" + std::string(length > 1 ? "s" : "") + shown,

@@ -49,6 +49,9 @@ class Typing {
   int result(Operand root);
 
   std::size_t count_errors() const { return errors_.size(); }
+  bool has_error_at(std::uint32_t begin) const {
+    return std::ranges::find(errors_, begin, &ExprError::begin) != errors_.end();
+  }
   /// Errors of this code behind the first so many.
   void forget(Code code, std::size_t first) {
     const auto begin = errors_.begin() + std::ptrdiff_t(first);
