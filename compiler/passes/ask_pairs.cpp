@@ -4,7 +4,9 @@
 // they leave all 2048 tiles of 128 x 64, of which 442 have a visible pair. For such masks this pass
 // sets Attend::pairs: the mask of the pairs is evaluated first, and attend visits only tiles that
 // have a visible pair. On a GPU a kernel before attend does this, once for all heads and batch
-// entries that have the same mask; on the CPU it is done for each tile before its visit.
+// entries that have the same mask; on the CPU it is done for each tile before its visit. In a batch
+// of sequences it is done for each of them, but by wgmma, whose schedule knows no tiles, bounds are
+// all there is (passes/target/choose_wgmma.cpp).
 //
 // This costs less than it saves wherever rows have more than a few tiles. A tile without a visible
 // pair is evaluated in whole, but neither of its products is computed. A tile of visible pairs
@@ -12,7 +14,6 @@
 // rows show that it has both kinds, and no further rows are evaluated.
 #include "compiler/expr/bounds/open_reads.hpp"
 #include "compiler/expr/text/parse.hpp"
-#include "compiler/ir/names.hpp"
 #include "compiler/passes/pass.hpp"
 
 namespace lacuna {
@@ -29,9 +30,6 @@ std::string objection(const Program& program, const Attend& attend) {
   if (attend.columns >= 0) return "keys are gathered, and each of them is asked";
   if (attend.list_indices >= 0 && find_op<Compact>(program) == nullptr)
     return "the caller's lists say what is visited";
-  if (program.batch != BatchLayout::kUniform)
-    return "a batch of " + std::string(name_of(program.batch)) +
-           ": no kernel knows its tiles before attend";
   return "";
 }
 

@@ -115,7 +115,7 @@ const std::vector<std::string>& tiled_sequence_variants() {
       "skip-softmax",  "warp-gate", "streaming",   "topk-blocks",    "flexprefill",
       "quest",         "relmax",    "cascade",     "fg-attn-pooled", "minference-vertical-slash",
       "xattention",    "sale",      "sparge-topk", "external-mask",  "sparge-video",
-      "ordered-window"};
+      "ordered-window", "natten"};
   return names;
 }
 
