@@ -334,8 +334,9 @@ void forget_cut_operands(std::string_view text, std::uint32_t unsure_from,
   std::ranges::copy_if(errors, std::back_inserter(lost), &ExprError::loses_place);
   const auto is_cut = [&](const ExprError& error) {
     return error.end > unsure_from || std::ranges::any_of(lost, [&](const ExprError& at) {
-             std::uint32_t before = at.begin;  // the end of what stands before it
-             while (before > 0 && text[before - 1] == ' ') --before;
+             // The end of what stands before it.
+             const std::size_t last = text.substr(0, at.begin).find_last_not_of(' ');
+             const std::size_t before = last == std::string_view::npos ? 0 : last + 1;
              return error.begin <= at.end && error.end >= before;
            });
   };

@@ -221,7 +221,7 @@ class ConditionRules {
         is_quotient(expr, a) && is_quotient(expr, b) &&
         text_of(expr, operand(expr, a, 1)) == text_of(expr, operand(expr, b, 1));
     const auto divides = [&](const ExprNode& of) { return is_quotient(expr, of); };
-    const auto report = [&](std::string message, std::string note, std::string help) {
+    const auto report = [&](const std::string& message, std::string note, std::string help) {
       Diagnostic& d = warn(Code::kRoundedComparison, node, std::string(path) + ": " + message);
       d.span = span_in_string(context_.source, node, comparison.begin, comparison.end);
       d.notes.push_back(std::move(note));
