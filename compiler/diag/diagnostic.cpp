@@ -115,7 +115,13 @@ std::string nearest_word(std::string_view word, const std::vector<std::string>& 
     return candidate.size() > kShortWord && word.starts_with(candidate + "_");
   };
   const auto begun = std::find_if(candidates.begin(), candidates.end(), begins);
-  return begun == candidates.end() ? "" : *begun;
+  if (begun != candidates.end()) return *begun;
+  // `mass`: a word of it is left out.
+  const auto goes_on = [&](const std::string& candidate) {
+    return word.size() > kShortWord && candidate.starts_with(std::string(word) + "_");
+  };
+  const auto longer = std::find_if(candidates.begin(), candidates.end(), goes_on);
+  return longer == candidates.end() ? "" : *longer;
 }
 
 }  // namespace lacuna

@@ -21,6 +21,11 @@ constexpr auto kSynonyms = std::to_array<Row>({
     {"key", "k"},
     {"head", "h"},
     {"head_idx", "h"},
+    {"heads", "n_h"},
+    {"num_heads", "n_h"},
+    {"n_heads", "n_h"},
+    {"q_tiles", "n_i"},
+    {"k_tiles", "n_j"},
     {"batch", "b"},
     {"batch_idx", "b"},
     {"q_block", "i"},
@@ -34,6 +39,7 @@ constexpr auto kSynonyms = std::to_array<Row>({
     {"seqlen_k", "n_k"},
     {"seqlen_q", "n_q"},
     {"q_len", "n_q"},
+    {"seq", "n_k"},
     {"qk", "s"},
     {"logit", "s"},
     {"cumsum", "mass_before"},
@@ -87,6 +93,9 @@ constexpr auto kSynonyms = std::to_array<Row>({
     {"sm_scale", "scale"},
     {"mask_mod", "mask"},
     {"score_mod", "score"},
+    {"bias", "score"},
+    {"select", "keep"},
+    {"criterion", "keep"},
 });
 
 constexpr auto kConstructions = std::to_array<Row>({
@@ -105,6 +114,8 @@ constexpr auto kConstructions = std::to_array<Row>({
     {"softmax", "`p` is the softmax of the estimates of a row; of logits it is what attention is"},
     {"none", "leave the field out"},
     {"null", "leave the field out"},
+    {"if", "write `select(condition, x, y)`"},
+    {"iif", "write `select(condition, x, y)`"},
     {"round", "write `floor(x + 0.5)`"},
     {"sigmoid", "write `1 / (1 + exp(-x))`; for weights: \"normalise\": \"sigmoid\""},
     {"relu", "write `max(x, 0)`"},

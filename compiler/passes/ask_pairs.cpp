@@ -1,8 +1,12 @@
 // A mask may read a tensor with an element for each pair, or for each token in no order. Bounds of
-// a tile then do not tell whether one of its pairs is visible. For such masks this pass sets
-// Attend::pairs: the mask of the pairs is evaluated first, and attend visits only tiles that have a
-// visible pair. On a GPU a kernel before attend does this, once for all heads and batch entries
-// that have the same mask; on the CPU it is done for each tile before its visit.
+// a tile then do not tell whether one of its pairs is visible; nor do they where the mask compares
+// remainders, such as the columns of an image: of neighbourhoods of 13 x 13 in an image of 64 x 64
+// they leave all 2048 tiles of 128 x 64, of which 442 have a visible pair. For such masks this pass
+// sets Attend::pairs: the mask of the pairs is evaluated first, and attend visits only tiles that
+// have a visible pair. On a GPU a kernel before attend does this, once for all heads and batch
+// entries that have the same mask; on the CPU it is done for each tile before its visit. In a batch
+// of sequences it is done for each of them, but by wgmma, whose schedule knows no tiles, bounds are
+// all there is (passes/target/choose_wgmma.cpp).
 //
 // This costs less than it saves wherever rows have more than a few tiles. A tile without a visible
 // pair is evaluated in whole, but neither of its products is computed. A tile of visible pairs
@@ -10,7 +14,6 @@
 // rows show that it has both kinds, and no further rows are evaluated.
 #include "compiler/expr/bounds/open_reads.hpp"
 #include "compiler/expr/text/parse.hpp"
-#include "compiler/ir/names.hpp"
 #include "compiler/passes/pass.hpp"
 
 namespace lacuna {
@@ -27,9 +30,6 @@ std::string objection(const Program& program, const Attend& attend) {
   if (attend.columns >= 0) return "keys are gathered, and each of them is asked";
   if (attend.list_indices >= 0 && find_op<Compact>(program) == nullptr)
     return "the caller's lists say what is visited";
-  if (program.batch != BatchLayout::kUniform)
-    return "a batch of " + std::string(name_of(program.batch)) +
-           ": no kernel knows its tiles before attend";
   return "";
 }
 
@@ -46,14 +46,17 @@ std::string shared_by(const Expr& mask) {
 Program ask_pairs(Program program, const PassContext& context) {
   Attend& attend = attend_of(program);
   const std::vector<std::string> names = open_reads(attend.mask);
-  if (names.empty()) return program;
+  const std::string loose = names.empty() ? loose_part(attend.mask) : "";
+  if (names.empty() && loose.empty()) return program;
   const std::string against = objection(program, attend);
   attend.pairs = against.empty();
-  context.attend.pairs = {attend.pairs, Origin::kDerived,
-                          attend.pairs ? "bounds of a tile say nothing of " + listed(names) +
-                                             ": its pairs are asked before it is visited, " +
-                                             shared_by(attend.mask)
-                                       : against};
+  context.attend.pairs = {
+      attend.pairs, Origin::kDerived,
+      attend.pairs
+          ? "bounds of a tile " +
+                (loose.empty() ? "say nothing of " + listed(names) : "are loose in " + loose) +
+                ": its pairs are asked before it is visited, " + shared_by(attend.mask)
+          : against};
   return program;
 }
 

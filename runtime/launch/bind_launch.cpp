@@ -23,7 +23,10 @@ void bind_tensors(const lacuna_launch_args& args, const Extents& extents, Mismat
     if (tensor == nullptr && !is_required(role, contract)) continue;
     const TensorRule rule = rule_of(role, contract, extents);
     if (tensor == nullptr) {
-      mismatches.argument(rule.name, "expected a tensor, got null");
+      Diagnostic& d = mismatches.argument(rule.name, "expected a tensor, got null");
+      if (role == TensorRole::kOrder)
+        d.helps.emplace_back(
+            "lacuna_token_order makes the order of a grid, in Python kernel.tokens_in_order(n)");
       continue;
     }
     if (const char* reason = refusal(role, contract)) {

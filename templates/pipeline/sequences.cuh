@@ -82,7 +82,7 @@ __device__ __forceinline__ void take_sequence(Predict& predict, const Args& own,
   move_by(predict.row_order, workspace), move_by(predict.gathered, workspace);
 }
 
-// Args has a member `predict` or `split` only where the program needs it.
+// Args has a member `predict`, `split` or `pairs` only where the program needs it.
 template <class Args>
 __device__ __forceinline__ auto take_predict_args(Args& own, long long workspace, int first, int)
     -> decltype(own.predict, void()) {
@@ -97,6 +97,14 @@ __device__ __forceinline__ auto take_split(Args& own, long long workspace, int)
 }
 template <class Args>
 __device__ __forceinline__ void take_split(Args&, long long, ...) {}
+
+template <class Args>
+__device__ __forceinline__ auto take_classes(Args& own, long long workspace, int)
+    -> decltype(own.pairs, void()) {
+  move_by(own.pairs.tile_classes, workspace);
+}
+template <class Args>
+__device__ __forceinline__ void take_classes(Args&, long long, ...) {}
 
 /// How many means of kTokens each stand for the tokens of a sequence. `count`: the parameter that
 /// tells formulas the number of tokens (compiler/ir/over_means.hpp).
@@ -243,6 +251,7 @@ __device__ __forceinline__ Args args_of_sequence(const Args& args) {
   attend.k_tiles = ceil_div(attend.n_k, args.sequences.tile_k);
   take_predict_args(own, workspace, first, 0);
   take_split(own, workspace, 0);
+  take_classes(own, workspace, 0);
   return own;
 }
 

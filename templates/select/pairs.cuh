@@ -74,6 +74,8 @@ __device__ __forceinline__ void classify_pairs(const Args& args) {
   const int number = block_index() / words, word = block_index() - number * words;
   const int mask = number / args.attend.q_tiles;
   const int heads = Config::kPairsVaryByHead ? args.attend.n_h : 1;
+  // Of a batch of sequences there are blocks enough for the longest.
+  if (mask >= heads * (Config::kPairsVaryByBatch ? args.attend.n_b : 1)) return;
   const int b = mask / heads, h = mask - b * heads;  // or 0 for all of them
   const WorkTile row =
       work_tile<Config>(args.attend, b * args.attend.n_h + h, number - mask * args.attend.q_tiles);

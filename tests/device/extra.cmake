@@ -351,6 +351,7 @@ foreach(batch sequences pages)
   endforeach()
   device_kernel(specs/flash-decoding.json 128 bf16 sm_90a ${batch})
   device_kernel(specs/alibi.json 64 bf16 sm_90a ${batch})
+  device_kernel(specs/natten.json 64 bf16 sm_100a ${batch})
 endforeach()
 device_kernel(specs/window.json 64 f16 sm_90a pages)
 # Keys and values of e4m3.

@@ -78,5 +78,24 @@ TEST(Batches, BranchesOfTokensTakeWgmma) {
             "window: wgmma\n");
 }
 
+/// What bounds say little of: each sequence is asked in the mma family, none by wgmma.
+TEST(Batches, PairsAreAskedWhereAKernelKnowsTiles) {
+  Diagnostics diagnostics;
+  const SpecDocument document =
+      read_spec({"x", R"({"version": 1, "name": "x", "attention": {"mask": "q % 24 == k % 24"}})"},
+                diagnostics);
+  BuildOptions options;
+  options.batch = BatchLayout::kSequences;
+  const Plan mma = make_plan(document, options, find_target("sm_80").value(), diagnostics);
+  const LaunchProgram program = emit_launch_program(mma);
+  ASSERT_EQ(program.launches.size(), 2U);
+  EXPECT_EQ(program.launches[0].name, "pairs");
+  EXPECT_TRUE(program.launches[0].each_sequence);
+  const Plan wgmma = make_plan(document, options, find_target("sm_90a").value(), diagnostics);
+  EXPECT_FALSE(attend_of(wgmma.program).pairs);
+  EXPECT_EQ(wgmma.attend.pairs.reason,
+            "a batch of sequences by wgmma: no kernel knows its tiles before attend");
+}
+
 }  // namespace
 }  // namespace lacuna

@@ -40,5 +40,19 @@ TEST(OpenReads, AreElementsThatDifferInATileAndDoNotRise) {
   EXPECT_EQ(open_in("start[ids[k]] < q"), "ids ");
 }
 
+std::string loose_in(const std::string& mask) {
+  const ParsedExpr parsed = parse_expr(mask, Site::kMask, {});
+  EXPECT_TRUE(parsed.ok()) << mask;
+  return loose_part(parsed.expr);
+}
+
+TEST(OpenReads, LooseAreRemaindersAndBitsOfTokens) {
+  EXPECT_EQ(loose_in("k <= q and q // 64 == k // 64"), "");
+  EXPECT_EQ(loose_in("q // 24 // 7 == k // 24 // 7 and q % 24 // 7 == k % 24 // 7"), "q % 24");
+  EXPECT_EQ(loose_in("k < n_k % 64"), "");
+  EXPECT_EQ(loose_in("k <= q and (q ^ k) < 64"), "q ^ k");
+  EXPECT_EQ(loose_in("hash(3, q // 16) < 0"), "hash(3, q // 16)");
+}
+
 }  // namespace
 }  // namespace lacuna

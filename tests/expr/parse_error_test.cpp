@@ -48,6 +48,14 @@ TEST(parse_error, syntax) {
       {"q <", "``@3 E0301 expected an operand, got the end\n"},
       {"q < k k", "`k`@6 E0301 expected an operator, got 'k'\n"},
       {"(q < k", "`(`@0 E0301 '(' is never closed\n"},
+      {"min(k, q < start[q",
+       "`[`@16 E0301 '[' is never closed\n"
+       "help: 2 brackets are open at the end: `])` closes them\n"},
+      {"select(q < k, q < 3, start[q) == 1", "`)`@28 E0301 expected an operator or ']', got ')'\n"},
+      {"k not in 3",
+       "`not`@2 E0301 expected an operator, got 'not'\n"
+       "help: for each value `k != 0 and k != 4`, or a table: `is_sink[k] == 0`\n"},
+      {"k < q !", "`!`@6 E0301 '!' is not an operator here\nhelp: write `not`\n"},
       {"q < k)", "`)`@5 E0301 ')' closes nothing\n"},
       {"(q < k]", "`]`@6 E0301 expected an operator or ')', got ']'\n"},
       {"q * / k < 0", "`/`@4 E0301 expected an operand, got '/'\n"},
@@ -79,10 +87,13 @@ TEST(parse_error, habits_of_other_languages) {
        "`if`@3 E0301 'if' is not an operator here\n"
        "help: `x if c else y` is written `select(c, x, y)`\n"},
       {"(q < k) & (k < 9)",
-       "`(q < k)`@0 E0303 left operand of '&': expected i32, got bool\n"
-       "help: between conditions write `and`\n"
-       "`(k < 9)`@10 E0303 right operand of '&': expected i32, got bool\n"
+       "`(q < k) & (k < 9)`@0 E0303 operands of '&': expected i32, got bool\n"
        "help: between conditions write `and`\n"},
+      {"(q < k) * (k < 9) or (q < 3) + (k < 3)",
+       "`(q < k) * (k < 9)`@0 E0303 operands of '*': expected f32 or i32, got bool\n"
+       "help: between conditions write `and`\n"
+       "`(q < 3) + (k < 3)`@21 E0303 operands of '+': expected f32 or i32, got bool\n"
+       "help: between conditions write `or`\n"},
       {"q < k | k < 9",
        "`<`@10 E0301 comparisons do not chain: second comparison '<' after '<'\n"
        "note: '|' takes integers and binds tighter than comparisons\n"
@@ -91,16 +102,19 @@ TEST(parse_error, habits_of_other_languages) {
        "`**`@2 E0301 '**' is not an operator here\n"
        "help: there are no powers; write `x * x`, or `exp2(y * log2(x))`\n"},
       {"q < k ? 1 : 0",
-       "`?`@6 E0301 unexpected character '?'\nhelp: write `select(condition, x, y)`\n"
-       "`1`@8 E0301 expected an operator, got '1'\n"
-       "`:`@10 E0301 unexpected character ':'\nhelp: write `select(condition, x, y)`\n"},
+       "`?`@6 E0301 unexpected character '?'\nhelp: write `select(condition, x, y)`\n"},
       {"q < 0x10",
        "`0x10`@4 E0301 '0x10' is not a number\n"
        "help: numbers are decimal: write '16'\n"},
       {"q < 12ab",
        "`12ab`@4 E0301 '12ab' is not a number\n"
        "help: write '12'; numbers are decimal and have no suffix\n"},
-      {"q < k;", "`;`@5 E0301 unexpected character ';'\n"},
+      {"q < k;",
+       "`;`@5 E0301 unexpected character ';'\n"
+       "help: arguments have `,` between them, conditions `and` or `or`\n"},
+      {"select(q < k; q < 5, k > 3)",
+       "`;`@12 E0301 unexpected character ';'\n"
+       "help: arguments have `,` between them, conditions `and` or `or`\n"},
   });
 }
 
@@ -133,7 +147,10 @@ TEST(parse_error, names) {
       {"exp < 1", "`exp`@0 E0301 'exp' is a function\nhelp: write exp(x)\n"},
       {"tau(3) < 1",
        "`tau`@0 E0302 'tau' is not a function\n"
-       "help: 'tau' is a parameter; indices stand in brackets: `tau[...]`\n"},
+       "help: 'tau' is a scalar parameter: write `tau`\n"},
+      {"start(q) < 1",
+       "`start`@0 E0302 'start' is not a function\n"
+       "help: 'start' is a parameter; indices stand in brackets: `start[...]`\n"},
       {"min(q) < clamp(k, 1)",
        "`min(q)`@0 E0305 min: expected 2 arguments, got 1\n"
        "note: min(x, y): the smaller; the other one if one is NaN\n"
@@ -223,7 +240,9 @@ TEST(parse_error, indices) {
       {"k >= tau[q]",
        "`tau[q]`@5 E0304 'tau' is a scalar: expected no index, got 1\n"
        "help: write `tau`, or declare what is indexed: \"shape\": \"[n_q]\"\n"},
-      {"k >= q[1]", "`q[1]`@5 E0304 'q' is a variable and has no indices\n"},
+      {"k >= q[1]",
+       "`q[1]`@5 E0304 'q' is a variable and has no indices\n"
+       "help: write `q`: it is the query token\n"},
       {"k >= start[q / 2]",
        "`q / 2`@11 E0303 index 1 of 'start': expected i32, got f32\n"
        "help: write `int(q / 2)`\n"},
@@ -267,9 +286,9 @@ TEST(parse_error, all_errors_of_an_expression_are_reported_in_order) {
       parse_expr("max(k, ) < foo and min(q) > start or 1 && 2", Site::kMask, kErrorParameters);
   std::vector<Code> codes;
   for (const ExprError& error : parsed.errors) codes.push_back(error.code);
-  EXPECT_EQ(codes, (std::vector<Code>{Code::kExprSyntax, Code::kExprUnknownName,
-                                      Code::kExprArguments, Code::kExprIndex, Code::kExprType,
-                                      Code::kExprSyntax, Code::kExprType}));
+  EXPECT_EQ(codes,
+            (std::vector<Code>{Code::kExprSyntax, Code::kExprUnknownName, Code::kExprArguments,
+                               Code::kExprIndex, Code::kExprType, Code::kExprSyntax}));
   EXPECT_TRUE(parsed.expr.empty());
 }
 

@@ -154,6 +154,10 @@ TEST(PlanText, SaysWhyPairsOfTilesAreAskedOrNot) {
   EXPECT_EQ(plan_line(documents(R"(, "monotone": true)", same), "attention.pairs", "sm_80"), "");
   EXPECT_EQ(
       plan_line(documents("", "k <= q and of_query[n_q - 1] > 0"), "attention.pairs", "sm_80"), "");
+  EXPECT_EQ(
+      plan_line(documents("", "k <= q and q % 24 == k % 24"), "attention.pairs", "sm_90a"),
+      "attention.pairs = true        (derived: bounds of a tile are loose in q % 24: its pairs "
+      "are asked before it is visited, once for all heads and batch entries)");
   const std::string columns = R"(, "predictor": {"tile": {"q": 128, "k": 1}, "keep": "k0 < 9"})";
   EXPECT_EQ(
       plan_line(documents("", same) + columns, "attention.pairs", "sm_90a"),

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "compiler/expr/builder.hpp"
+#include "compiler/expr/print_expr.hpp"
 
 namespace lacuna {
 namespace {
@@ -17,23 +18,48 @@ bool is_bounded(const ExprNode& node, const ParamSymbol& symbol, const std::vect
   return true;
 }
 
-}  // namespace
-
-std::vector<std::string> open_reads(const Expr& mask) {
-  std::vector<std::string> names;
-  std::vector<bool> varies;  // from pair to pair of a tile, by node
+/// Which nodes differ from pair to pair of a tile.
+std::vector<bool> varying_nodes(const Expr& mask) {
+  std::vector<bool> varies;
   varies.reserve(mask.nodes.size());
   for (const ExprNode& node : mask.nodes) {
     const bool is_token = is_variable(node, Variable::kQ) || is_variable(node, Variable::kK);
     varies.push_back(is_token || std::ranges::any_of(node.children, [&](std::int32_t child) {
                        return child >= 0 && varies[static_cast<std::size_t>(child)];
                      }));
-    if (node.op != ExprOp::kParameter || !varies.back()) continue;
+  }
+  return varies;
+}
+
+bool has_loose_bounds(ExprOp op) {
+  return op == ExprOp::kModulo || op == ExprOp::kBitAnd || op == ExprOp::kBitXor ||
+         op == ExprOp::kBitOr || op == ExprOp::kHash;
+}
+
+}  // namespace
+
+std::vector<std::string> open_reads(const Expr& mask) {
+  std::vector<std::string> names;
+  const std::vector<bool> varies = varying_nodes(mask);
+  for (std::size_t n = 0; n < mask.nodes.size(); ++n) {
+    const ExprNode& node = mask.nodes[n];
+    if (node.op != ExprOp::kParameter || !varies[n]) continue;
     const ParamSymbol& symbol = mask.parameters[node.symbol];
     if (!is_bounded(node, symbol, varies) && std::ranges::count(names, symbol.name) == 0)
       names.push_back(symbol.name);
   }
   return names;
+}
+
+std::string loose_part(const Expr& mask) {
+  const std::vector<bool> varies = varying_nodes(mask);
+  for (std::size_t n = 0; n < mask.nodes.size(); ++n) {
+    if (!varies[n] || !has_loose_bounds(mask.nodes[n].op)) continue;
+    Expr part = mask;
+    part.nodes.resize(n + 1);
+    return print_expr(part);
+  }
+  return "";
 }
 
 }  // namespace lacuna

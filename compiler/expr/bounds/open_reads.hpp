@@ -1,6 +1,10 @@
-// Which tensors of a mask interval analysis (bounds/interval.hpp) has no bounds for: those whose
-// elements differ from token to token, unless they rise along the tokens. A condition on such an
-// element may hold or not in any tile, so that only the mask's other conditions exclude tiles.
+// What of a mask interval analysis (bounds/interval.hpp) has no bounds for, or loose ones.
+//
+// It has none for tensors whose elements differ from token to token, unless they rise along the
+// tokens. A condition on such an element may hold or not in any tile, so that only the mask's other
+// conditions exclude tiles. Loose are those of remainders, bits and hashes of tokens: a tile that
+// is longer than a row of an image has all columns, and which of them go with which row bounds do
+// not say.
 #pragma once
 
 #include <string>
@@ -12,5 +16,8 @@ namespace lacuna {
 
 /// Names of the parameters that a mask reads so, each once; none: bounds settle all they can.
 std::vector<std::string> open_reads(const Expr& mask);
+
+/// The first such remainder of a mask, as text; "": none.
+std::string loose_part(const Expr& mask);
 
 }  // namespace lacuna

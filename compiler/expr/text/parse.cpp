@@ -3,6 +3,7 @@
 #include "compiler/expr/text/parse.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 
 #include "compiler/expr/text/tokens.hpp"
@@ -20,7 +21,9 @@ class Parser {
  public:
   Parser(std::string_view text, Site site, std::span<const ParamSymbol> parameters,
          std::vector<ExprError>& errors)
-      : typing_(text, site, parameters, errors), tokens_(tokenize(text, errors)) {}
+      : typing_(text, site, parameters, errors), tokens_(tokenize(text, errors)) {
+    lost_ = std::ranges::any_of(errors, &ExprError::loses_place);
+  }
 
   /// The root's node, or -1.
   int run() {
@@ -44,8 +47,16 @@ class Parser {
   }
 
   const ExprBuilder& builder() const { return typing_.builder(); }
+  /// Behind a bracket that is never closed nobody knows what belongs to what.
+  std::uint32_t unsure_from() const { return unsure_from_; }
 
  private:
+  /// An operand, and the comparison before it.
+  struct Compared {
+    Token sign;
+    Operand operand;
+  };
+
   const Token& token() const { return tokens_[at_]; }
   Token take() {
     const Token taken = token();
@@ -59,10 +70,14 @@ class Parser {
     return true;
   }
 
+  /// The parser loses its place; what it would say from there on follows from this.
   ExprError* syntax_error(const Token& at, std::string message) {
-    if (aborted_ || silent_at_ == at.begin) return nullptr;  // one error for one place
-    silent_at_ = at.begin;
-    return &typing_.report(Code::kExprSyntax, at.begin, at.end, std::move(message));
+    if (aborted_ || lost_) return nullptr;
+    lost_ = true;
+    if (typing_.has_error_at(at.begin)) return nullptr;  // a sign of another language
+    ExprError& error = typing_.report(Code::kExprSyntax, at.begin, at.end, std::move(message));
+    error.loses_place = true;
+    return &error;
   }
 
   /// What other languages write as a word; "" if it is none.
@@ -88,7 +103,6 @@ class Parser {
       return;
     }
     if (const char* here = operator_for(token().text); *here != '\0') {
-      typing_.forget_type_error(tokens_[at_ - (at_ > 0 ? 1 : 0)].end);
       ExprError* error =
           syntax_error(token(), "'" + std::string(token().text) + "' is not an operator here");
       if (error) error->helps.push_back("write `" + std::string(here) + "`");
@@ -104,6 +118,9 @@ class Parser {
           "the magnitude of x is `abs(x)`; `|` joins the bits of two integers");
     if (error && token().is("in"))
       error->helps.emplace_back("for each value `k == 0 or k == 4`, or a table: `is_sink[k] == 1`");
+    if (error && token().is("not"))
+      error->helps.emplace_back(
+          "for each value `k != 0 and k != 4`, or a table: `is_sink[k] == 0`");
   }
 
   void too_complex(std::uint32_t begin, std::uint32_t end, std::string message) {
@@ -118,23 +135,19 @@ class Parser {
       too_complex(token().begin, token().end, "expression is nested more than 200 deep");
     }
     Operand left = prefix(precedence);
-    const OperatorInfo* compared = nullptr;
-    Operand middle;
+    std::vector<Compared> chain;
     while (token().infix && token().infix->precedence >= precedence) {
       const Token sign = take();
       const OperatorInfo& op = *sign.infix;
       const Operand right = expression(op.precedence + 1);
-      if (compared && op.precedence == kPrecedenceComparison) {
-        chained(sign, *compared, left, middle, right);
-        left = {-1, left.begin, right.end};
-        continue;
-      }
       if (op.precedence == kPrecedenceComparison) {
-        compared = &op;
-        middle = right;
+        if (chain.empty()) chain.push_back({{}, left});
+        chain.push_back({sign, right});
       }
-      left = binary(op, left, right);
+      const bool chains = chain.size() > 2;
+      left = chains ? Operand{-1, left.begin, right.end} : binary(op, left, right);
     }
+    if (chain.size() > 2) chained(chain);
     --nesting_;
     return left;
   }
@@ -144,13 +157,19 @@ class Parser {
     return typing_.apply(op, operands, left.begin, std::max(left.end, right.end));
   }
 
-  void chained(const Token& sign, const OperatorInfo& before, const Operand& left,
-               const Operand& middle, const Operand& right) {
+  /// `a < b`
+  std::string comparison(const Operand& left, const Compared& right) const {
+    return typing_.source(left) + " " + std::string(right.sign.text) + " " +
+           typing_.source(right.operand);
+  }
+
+  void chained(std::span<const Compared> chain) {
+    const Token& sign = chain[2].sign;
     ExprError& error =
         typing_.report(Code::kExprSyntax, sign.begin, sign.end,
                        "comparisons do not chain: second comparison '" + std::string(sign.text) +
-                           "' after '" + std::string(before.spelling) + "'");
-    const std::string between = typing_.source(middle);
+                           "' after '" + std::string(chain[1].sign.text) + "'");
+    const std::string between = typing_.source(chain[1].operand);
     const std::size_t bits = between.find_first_of("&|");
     if (bits != std::string::npos) {  // `a < b & c < d`
       const bool is_and = between[bits] == '&';
@@ -159,17 +178,26 @@ class Parser {
       error.helps.push_back(std::string("between conditions write `") + (is_and ? "and`" : "or`"));
       return;
     }
-    error.helps.push_back("write `" + typing_.source({0, left.begin, middle.end}) + " and " +
-                          between + " " + std::string(sign.text) + " " + typing_.source(right) +
-                          "`");
+    const auto is_equality = [](const Token& of) { return of.is("==") || of.is("!="); };
+    if (chain.size() == 4 && is_equality(sign) && !is_equality(chain[1].sign) &&
+        !is_equality(chain[3].sign)) {  // `a < b == c < d`
+      error.helps.push_back("write `(" + comparison(chain[0].operand, chain[1]) + ") " +
+                            std::string(sign.text) + " (" + comparison(chain[2].operand, chain[3]) +
+                            ")`");
+      return;
+    }
+    std::string parts;
+    for (std::size_t n = 1; n < chain.size(); ++n)
+      parts += (n > 1 ? " and " : "") + comparison(chain[n - 1].operand, chain[n]);
+    error.helps.push_back("write `" + parts + "`");
   }
 
   Operand prefix(int precedence) {
     const Token sign = token();
     if (sign.is("not")) {
       if (precedence > kPrecedenceNot) {
-        ExprError* error = syntax_error(sign, "'not' needs parentheses here");
-        if (error) error->helps.emplace_back("'not' binds looser than comparisons: `(not x)`");
+        typing_.report(Code::kExprSyntax, sign.begin, sign.end, "'not' needs parentheses here")
+            .helps.emplace_back("'not' binds looser than comparisons: `(not x)`");
       }
       take();
       return unary(ExprOp::kNot, sign, expression(kPrecedenceNot));
@@ -206,6 +234,7 @@ class Parser {
         break;
     }
     if (accept("(")) {
+      closers_.push_back(')');
       const Operand inside = expression(kPrecedenceOr);
       close(")", first);
       return {inside.node, first.begin, std::max(inside.end, last_end_)};
@@ -238,9 +267,13 @@ class Parser {
   }
 
   Operand call(const Token& name, const Token& open) {
+    const std::size_t errors_before = typing_.count_errors();
     const std::vector<Operand> arguments = list(")", open);
     const OperatorInfo* function = find_function(name.text);
-    if (!function) return typing_.not_a_function(name.text, name.begin, name.end);
+    if (!function) {  // it may have taken a tensor
+      typing_.forget(Code::kExprIndex, errors_before);
+      return typing_.not_a_function(name.text, name.begin, name.end);
+    }
     if (arguments.size() != static_cast<std::size_t>(function->arity)) {
       ExprError& error =
           typing_.report(Code::kExprArguments, name.begin, last_end_,
@@ -257,6 +290,7 @@ class Parser {
   std::vector<Operand> list(std::string_view closing, const Token& open) {
     std::vector<Operand> operands;
     if (accept(closing)) return operands;
+    closers_ += closing;
     do {
       operands.push_back(expression(kPrecedenceOr));
     } while (accept(","));
@@ -265,10 +299,15 @@ class Parser {
   }
 
   void close(std::string_view closing, const Token& open) {
+    const std::string all_open(closers_.rbegin(), closers_.rend());
+    closers_.pop_back();
     if (accept(closing)) return;
     if (token().kind == TokenKind::kEnd) {
-      syntax_error(open, "'" + std::string(open.text) + "' is never closed");
-      silent_at_ = token().begin;
+      unsure_from_ = std::min(unsure_from_, open.begin);
+      ExprError* error = syntax_error(open, "'" + std::string(open.text) + "' is never closed");
+      if (error && all_open.size() > 1)
+        error->helps.push_back(std::to_string(all_open.size()) +
+                               " brackets are open at the end: `" + all_open + "` closes them");
       return;
     }
     unexpected(closing == ")" ? "an operator or ')'" : "an operator or ']'");
@@ -280,10 +319,33 @@ class Parser {
   std::vector<Token> tokens_;
   std::size_t at_ = 0;
   std::uint32_t last_end_ = 0;
-  std::uint32_t silent_at_ = std::numeric_limits<std::uint32_t>::max();
+  std::uint32_t unsure_from_ = std::numeric_limits<std::uint32_t>::max();
+  std::string closers_;  ///< of the brackets that are open, the innermost last
   int nesting_ = 0;
+  bool lost_ = false;     ///< a syntax error is reported, and none after it
   bool aborted_ = false;  ///< too complex: the rest is not read
 };
+
+/// What ends or goes on where the parser lost its place was cut short, so that its type, indices
+/// and arguments say nothing.
+void forget_cut_operands(std::string_view text, std::uint32_t unsure_from,
+                         std::vector<ExprError>& errors) {
+  std::vector<ExprError> lost;
+  std::ranges::copy_if(errors, std::back_inserter(lost), &ExprError::loses_place);
+  const auto is_cut = [&](const ExprError& error) {
+    return error.end > unsure_from || std::ranges::any_of(lost, [&](const ExprError& at) {
+             // The end of what stands before it.
+             const std::size_t last = text.substr(0, at.begin).find_last_not_of(' ');
+             const std::size_t before = last == std::string_view::npos ? 0 : last + 1;
+             return error.begin <= at.end && error.end >= before;
+           });
+  };
+  std::erase_if(errors, [&](const ExprError& error) {
+    return (error.code == Code::kExprType || error.code == Code::kExprIndex ||
+            error.code == Code::kExprArguments) &&
+           is_cut(error);
+  });
+}
 
 }  // namespace
 
@@ -295,11 +357,13 @@ ParsedExpr parse_expr(std::string_view text, Site site, std::span<const ParamSym
                              1,
                              "expression has more than " + std::to_string(kMaxBytes) + " bytes",
                              {},
-                             {}});
+                             {},
+                             false});
     return parsed;
   }
   Parser parser(text, site, parameters, parsed.errors);
   const int root = parser.run();
+  forget_cut_operands(text, parser.unsure_from(), parsed.errors);
   if (parsed.ok()) {
     parsed.expr = parser.builder().extract(root, {parameters.begin(), parameters.end()});
     parsed.expr.text = text;

@@ -161,10 +161,17 @@ class Tokenizer {
                                        text_.begin() + static_cast<std::ptrdiff_t>(at_ + length),
                                        [](char c) { return c > ' ' && c != 0x7f; });
     const std::string shown = printable ? " '" + std::string(text_.substr(at_, length)) + "'" : "";
-    const std::string_view help =
-        text_[at_] == '?' || text_[at_] == ':' ? "write `select(condition, x, y)`" : "";
-    report(length, "unexpected character" + std::string(length > 1 ? "s" : "") + shown,
-           std::string(help));
+    const bool is_choice = text_[at_] == '?' || text_[at_] == ':';
+    const std::string_view help = is_choice ? "write `select(condition, x, y)`"
+                                  : text_[at_] == ';'
+                                      ? "arguments have `,` between them, conditions `and` or `or`"
+                                      : "";
+    if (!(is_choice && chooses_)) {
+      report(length, "unexpected character" + std::string(length > 1 ? "s" : "") + shown,
+             std::string(help));
+      errors_.back().loses_place = true;
+    }
+    chooses_ = chooses_ || text_[at_] == '?';
     at_ += length;
   }
 
@@ -177,7 +184,8 @@ class Tokenizer {
                     static_cast<std::uint32_t>(at_ + length),
                     std::move(message),
                     {},
-                    {}};
+                    {},
+                    false};
     if (!help.empty()) error.helps.push_back(std::move(help));
     errors_.push_back(std::move(error));
   }
@@ -185,6 +193,7 @@ class Tokenizer {
   std::string_view text_;
   std::vector<ExprError>& errors_;
   std::size_t at_ = 0;
+  bool chooses_ = false;  ///< `c ? x : y`: said where the `?` stands
   std::vector<Token> tokens_;
 };
 

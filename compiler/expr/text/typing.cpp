@@ -136,12 +136,21 @@ std::vector<std::string> Typing::offered_notes() const {
   return notes;
 }
 
+/// Once for each name of a formula.
 Operand Typing::unknown_name(std::string_view name, std::uint32_t begin, std::uint32_t end) {
+  if (std::ranges::find(unknown_names_, name) == unknown_names_.end()) {
+    unknown_names_.emplace_back(name);
+    report_unknown(name, begin, end);
+  }
+  return {-1, begin, end};
+}
+
+void Typing::report_unknown(std::string_view name, std::uint32_t begin, std::uint32_t end) {
   if (const OperatorInfo* function = find_function(name)) {
     ExprError& error = report(Code::kExprSyntax, begin, end, quoted(name) + " is a function");
     error.helps.push_back("write " +
                           std::string(function->doc.substr(0, function->doc.find(')') + 1)));
-    return {-1, begin, end};
+    return;
   }
   if (const VariableInfo* variable = find_variable(name)) {
     ExprError& error = report(Code::kExprUnknownName, begin, end,
@@ -157,7 +166,7 @@ Operand Typing::unknown_name(std::string_view name, std::uint32_t begin, std::ui
     for (std::string& note : offered_notes()) error.notes.push_back(std::move(note));
     if (site_ == Site::kGate)
       error.helps.emplace_back("of the scores of a tile a gate knows the largest, `tile_max`");
-    return {-1, begin, end};
+    return;
   }
   std::vector<std::string> candidates = {"true", "false", "inf", "and", "or", "not"};
   for (const VariableInfo& row : all_variables()) {
@@ -176,15 +185,18 @@ Operand Typing::unknown_name(std::string_view name, std::uint32_t begin, std::ui
   else
     error.helps.push_back("what a caller passes is declared: \"params\": { \"" + std::string(name) +
                           "\": { \"shape\": \"scalar\" } }");
-  return {-1, begin, end};
 }
 
 Operand Typing::not_a_function(std::string_view name, std::uint32_t begin, std::uint32_t end) {
   ExprError& error =
       report(Code::kExprUnknownName, begin, end, quoted(name) + " is not a function");
-  if (find_parameter(name)) {
-    error.helps.push_back(quoted(name) + " is a parameter; indices stand in brackets: `" +
-                          std::string(name) + "[...]`");
+  if (const ParamSymbol* symbol = find_parameter(name)) {
+    if (symbol->shape.empty())
+      error.helps.push_back(quoted(name) + " is a scalar parameter: write `" + std::string(name) +
+                            "`");
+    else
+      error.helps.push_back(quoted(name) + " is a parameter; indices stand in brackets: `" +
+                            std::string(name) + "[...]`");
     return {-1, begin, end};
   }
   std::vector<std::string> functions;
@@ -220,7 +232,9 @@ Operand Typing::indexed(std::string_view name, std::uint32_t begin, std::uint32_
   }
   const VariableInfo* variable = find_variable(name);
   if (variable && offers(site_, variable->variable)) {
-    report(Code::kExprIndex, begin, end, quoted(name) + " is a variable and has no indices");
+    report(Code::kExprIndex, begin, end, quoted(name) + " is a variable and has no indices")
+        .helps.push_back("write `" + std::string(name) + "`: it is the " +
+                         std::string(variable->doc));
     return {-1, begin, end};
   }
   unknown_name(name, begin, name_end);
@@ -238,20 +252,76 @@ bool Typing::are_conditions(const OperatorInfo& op, std::span<const Operand> ope
          });
 }
 
+/// Whether all values of `op` that are known are conditions, and it takes such: only what it
+/// chooses by may be wrong then.
+bool Typing::chooses_conditions(const OperatorInfo& op, std::span<const Operand> operands) const {
+  const std::size_t first = op.op == ExprOp::kSelect ? 1 : 0;
+  return takes_conditions(op.op) &&
+         std::ranges::all_of(operands.subspan(first), [&](const Operand& operand) {
+           return !operand.ok() || type_of(operand) == ExprType::kBool;
+         });
+}
+
+/// `(k <= q) * (k > 3)`, `(k <= q) & (k > 3)`: one error for both. False: they are others.
+bool Typing::report_conditions(const OperatorInfo& op, std::span<const Operand> operands) {
+  const bool is_and = op.op == ExprOp::kMultiply || op.op == ExprOp::kBitAnd;
+  const bool is_or = op.op == ExprOp::kAdd || op.op == ExprOp::kBitOr;
+  if (!(is_and || is_or || op.op == ExprOp::kBitXor) ||
+      !std::ranges::all_of(operands, [&](const Operand& operand) {
+        return operand.ok() && type_of(operand) == ExprType::kBool;
+      }))
+    return false;
+  const ExprOp meant = is_and ? ExprOp::kBitAnd : is_or ? ExprOp::kBitOr : op.op;
+  report(Code::kExprType, operands[0].begin, operands[1].end,
+         "operands of " + quoted(op.spelling) + ": expected " +
+             std::string(expected(op.signature, 0).text()) + ", got bool")
+      .helps.push_back(condition_help(meant, 0, ""));
+  return true;
+}
+
+/// `a and b` of two integers: one error for both. False: they are others.
+bool Typing::report_integers(const OperatorInfo& op, std::span<const Operand> operands) {
+  const bool joins = op.op == ExprOp::kAnd || op.op == ExprOp::kOr;
+  if (!joins || !std::ranges::all_of(operands, [&](const Operand& operand) {
+        return operand.ok() && type_of(operand) == ExprType::kI32;
+      }))
+    return false;
+  const std::string left = source(operands[0]), right = source(operands[1]);
+  const std::string spelling(op.spelling);
+  report(Code::kExprType, operands[0].begin, operands[1].end,
+         "operands of '" + spelling + "': expected bool, got i32")
+      .helps = {"compare them: `" + left + " > 0 " + spelling + " " + right + " > 0`",
+                "the bits of two integers are joined by `" +
+                    std::string(op.op == ExprOp::kAnd ? "&" : "|") + "`: `" + left +
+                    (op.op == ExprOp::kAnd ? " & " : " | ") + right + "`"};
+  return true;
+}
+
+/// Of `true` and `false` where a number is expected.
+std::string Typing::literal_help(const Operand& operand) const {
+  const ExprNode& node = builder_[operand.node];
+  if (node.op != ExprOp::kLiteral || node.type != ExprType::kBool) return "";
+  return std::string("numbers that mean yes and no are 1 and 0: write `") +
+         (node.literal != 0 ? "1`" : "0`");
+}
+
 bool Typing::check_operands(const OperatorInfo& op, std::span<const Operand> operands) {
   if (are_conditions(op, operands)) return true;
+  if (report_integers(op, operands) || report_conditions(op, operands)) return false;
+  const bool of_conditions = chooses_conditions(op, operands);
   bool good = true;
   for (std::size_t n = 0; n < operands.size(); ++n) {
     const Operand& operand = operands[n];
     const Expected wanted = expected(op.signature, n);
-    if (!operand.ok()) {
+    const bool is_condition = of_conditions && operand.ok() && type_of(operand) == ExprType::kBool;
+    if (!operand.ok() || is_condition) {
       good = false;
     } else if (const ExprType got = type_of(operand); !wanted.accepts(got)) {
       ExprError& error = report(Code::kExprType, operand.begin, operand.end,
                                 role(op, n) + ": expected " + std::string(wanted.text()) +
                                     ", got " + std::string(name_of(got)));
-      std::string help =
-          got == ExprType::kBool ? condition_help(op.op, n, source(operand)) : std::string();
+      std::string help = literal_help(operand);
+      if (help.empty() && got == ExprType::kBool) help = condition_help(op.op, n, source(operand));
       error.helps.push_back(help.empty() ? conversion_help(wanted, got, source(operand)) : help);
       good = false;
     }

@@ -2,6 +2,7 @@
 // operator takes, where i32 is promoted, how parameters are indexed. Part of the parser.
 #pragma once
 
+#include <algorithm>
 #include <span>
 #include <string>
 #include <string_view>
@@ -47,10 +48,15 @@ class Typing {
   /// Checks and promotes the result to what the site yields; the node of the root, or -1.
   int result(Operand root);
 
-  /// Of an operand that ends here and was read as whole, though an operator follows that is none.
-  void forget_type_error(std::uint32_t end) {
-    if (!errors_.empty() && errors_.back().code == Code::kExprType && errors_.back().end == end)
-      errors_.pop_back();
+  std::size_t count_errors() const { return errors_.size(); }
+  bool has_error_at(std::uint32_t begin) const {
+    return std::ranges::find(errors_, begin, &ExprError::begin) != errors_.end();
+  }
+  /// Errors of this code behind the first so many.
+  void forget(Code code, std::size_t first) {
+    const auto begin = errors_.begin() + std::ptrdiff_t(first);
+    const auto is_such = [&](const ExprError& error) { return error.code == code; };
+    errors_.erase(std::remove_if(begin, errors_.end(), is_such), errors_.end());
   }
   ExprError& report(Code code, std::uint32_t begin, std::uint32_t end, std::string message);
   ExprType type_of(const Operand& operand) const { return builder_[operand.node].type; }
@@ -61,6 +67,7 @@ class Typing {
   const ParamSymbol* find_parameter(std::string_view name) const;
   Operand located(int node, std::uint32_t begin, std::uint32_t end);
   Operand unknown_name(std::string_view name, std::uint32_t begin, std::uint32_t end);
+  void report_unknown(std::string_view name, std::uint32_t begin, std::uint32_t end);
   Operand parameter(const ParamSymbol& symbol, std::span<const Operand> indices,
                     std::uint32_t begin, std::uint32_t end);
   bool check_missing_indices(const ParamSymbol& symbol, std::size_t count, std::uint32_t begin,
@@ -72,7 +79,11 @@ class Typing {
   bool check_indices(const ParamSymbol& symbol, std::span<const Operand> indices,
                      std::uint32_t begin, std::uint32_t end);
   bool are_conditions(const OperatorInfo& op, std::span<const Operand> operands) const;
+  bool chooses_conditions(const OperatorInfo& op, std::span<const Operand> operands) const;
   bool check_operands(const OperatorInfo& op, std::span<const Operand> operands);
+  bool report_integers(const OperatorInfo& op, std::span<const Operand> operands);
+  bool report_conditions(const OperatorInfo& op, std::span<const Operand> operands);
+  std::string literal_help(const Operand& operand) const;
   int promoted(int node);
   std::vector<std::string> offered_notes() const;
 
@@ -81,6 +92,7 @@ class Typing {
   std::span<const ParamSymbol> parameters_;
   std::vector<ExprError>& errors_;
   ExprBuilder builder_;
+  std::vector<std::string> unknown_names_;  ///< that are reported
 };
 
 /// "[heads, n_q]", or "scalar".

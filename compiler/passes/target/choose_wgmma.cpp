@@ -246,6 +246,15 @@ void widen_gate(Gate& gate, const PassContext& context) {
       "write \"loader\": \"cp_async\" to have the gate decide by 16 rows, with mma");
 }
 
+/// Heads of a batch of sequences share tiles that no kernel knows before attend.
+void leave_pairs(Attend& attend, const Program& program, AttendPlan& plan) {
+  if (!attend.pairs || program.batch == BatchLayout::kUniform) return;
+  attend.pairs = false;
+  plan.pairs = {false, Origin::kDerived,
+                "a batch of " + std::string(name_of(program.batch)) +
+                    " by wgmma: no kernel knows its tiles before attend"};
+}
+
 }  // namespace
 
 WgmmaShape with_operands(WgmmaShape shape, const Program& program) {
@@ -329,6 +338,7 @@ Program note_family(Program program, const WgmmaChoice& choice, const PassContex
     plan.split_kv = {0, Origin::kDefault,
                      "0: as many as keep the multiprocessors busy, found on the device"};
   Attend& attend = attend_of(program);
+  leave_pairs(attend, program, plan);
   note_wgmma_variant(shape, program, plan);
   if (attend.gate && attend.gate->scope == GateScope::kWarp) widen_gate(*attend.gate, context);
   return program;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compiler/spec/read/check_grid.hpp"
 #include "compiler/spec/read/field_errors.hpp"
 #include "compiler/spec/read/type_help.hpp"
 #include "compiler/spec/summary.hpp"
@@ -65,6 +66,7 @@ class FieldChecker {
       has_excess_ = true;
       return;
     }
+    std::vector<std::string> meant;  // by keys that are unknown
     for (JsonNode& child : node.children) {
       if (!child.usable) continue;  // a duplicate
       const std::string child_label = (label.empty() ? "" : label + ".") + child.key;
@@ -74,7 +76,7 @@ class FieldChecker {
       } else if (path == "params") {
         parameter(child, child_label);
       } else if (field == nullptr) {
-        errors_.unknown_key(child, keys_of(path), label);
+        meant.push_back(errors_.unknown_key(child, keys_of(path), label));
       } else if (field->most_steps > 1 && child.is(Kind::kArray)) {
         steps(child, *field, child_label);
       } else if (field->kind == SpecFieldKind::kObject || field->kind == SpecFieldKind::kParams) {
@@ -84,7 +86,8 @@ class FieldChecker {
       }
     }
     for (const SpecField* field : members_of(path))
-      if (field->required && node.find(key_of(*field)) == nullptr)
+      if (field->required && node.find(key_of(*field)) == nullptr &&
+          std::ranges::find(meant, key_of(*field)) == meant.end())
         errors_.missing(node, *field, label);
   }
 
@@ -313,9 +316,13 @@ class FieldChecker {
     if (row == known.end()) {
       Diagnostic& d = errors_.illegal(node, field, label, "is not one of " + joined_names(forms));
       const std::string nearest = nearest_word(node.string, forms);
+      const auto other = parse_summary(node.string);
       const std::string numbered = with_parentheses(node.string);
       if (const auto meant = parse_summary(numbered); meant && info(meant->kind).is_of(field.side))
         d.helps.push_back("did you mean \"" + numbered + "\"?");
+      else if (other)
+        d.helps.push_back("\"" + node.string + "\" is one of predictor.estimate." +
+                          (field.side == SummarySide::kQueries ? "k" : "q"));
       else if (!nearest.empty())
         d.helps.push_back("did you mean \"" + nearest + "\"?");
     } else {
@@ -340,49 +347,7 @@ class FieldChecker {
         d.notes = {"an object names a grid of tokens: " + joined_names(field.grids)};
       return;
     }
-    if (!typed(node, field, label, node.is(Kind::kObject))) return;
-    int grids = 0;
-    for (JsonNode& child : node.children) {
-      const std::string child_label = label + "." + child.key;
-      if (child.key == kCommentKey) {
-        if (!child.is(Kind::kString)) errors_.wrong_type(child, child_label, "a string");
-      } else if (child.key == kCubesKey) {
-        sides(child, field, child_label);
-      } else if (std::find(field.grids.begin(), field.grids.end(), child.key) ==
-                 field.grids.end()) {
-        std::vector<std::string> keys(field.grids.begin(), field.grids.end());
-        keys.emplace_back(kCubesKey);
-        errors_.unknown_key(child, keys, label);
-        ++grids;
-      } else {
-        sides(child, field, child_label);
-        ++grids;
-      }
-      node.usable = node.usable && child.usable;
-    }
-    if (grids == 1) return;
-    const std::string got = grids == 0 ? "none" : std::to_string(grids);
-    errors_.report(
-        Code::kOutOfRange, node,
-        label + ": expected exactly one of " + joined_names(field.grids) + ", got " + got);
-  }
-
-  /// [T, H, W]
-  void sides(JsonNode& node, const SpecField& field, const std::string& label) {
-    if (!node.is(Kind::kArray) || node.children.size() != 3) {
-      errors_.wrong_type(node, label, "a list of three integers, [T, H, W]");
-      return;
-    }
-    for (std::size_t i = 0; i < 3; ++i) {
-      JsonNode& side = node.children[i];
-      const std::string side_label = label + "[" + std::to_string(i) + "]";
-      if (!side.is(Kind::kInteger)) {
-        errors_.wrong_type(side, side_label, "an integer");
-      } else if (side.number < 1 || side.number > kLongestSide) {
-        errors_.illegal(side, field, side_label, "is not in 1.." + std::to_string(kLongestSide));
-      }
-      node.usable = node.usable && side.usable;
-    }
+    if (typed(node, field, label, node.is(Kind::kObject))) check_grid(node, field, label, errors_);
   }
 
   const SourceText& source_;

@@ -41,8 +41,8 @@ void FieldErrors::missing(const JsonNode& object, const SpecField& field,
                                            joined_names(field.names) + "], or some of these");
 }
 
-void FieldErrors::unknown_key(JsonNode& node, const std::vector<std::string>& keys,
-                              const std::string& label) {
+std::string FieldErrors::unknown_key(JsonNode& node, const std::vector<std::string>& keys,
+                                     const std::string& label) {
   Diagnostic& d =
       report(Code::kUnknownKey, node,
              "unknown key \"" + node.key + "\"" + (label.empty() ? "" : " in " + label));
@@ -62,6 +62,7 @@ void FieldErrors::unknown_key(JsonNode& node, const std::vector<std::string>& ke
   // A key that stands in many places, such as q, tells nothing of what was meant.
   if (elsewhere.size() <= 2) d.helps.insert(d.helps.end(), elsewhere.begin(), elsewhere.end());
   if (d.helps.empty()) d.helps.push_back("legal keys: " + joined_keys(keys));
+  return nearest;
 }
 
 }  // namespace lacuna

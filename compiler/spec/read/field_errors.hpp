@@ -17,8 +17,9 @@ struct FieldErrors {
   Diagnostic& illegal(JsonNode& node, const SpecField& field, const std::string& label,
                       const std::string& rule);
   void missing(const JsonNode& object, const SpecField& field, const std::string& label);
-  /// `keys`: the legal ones.
-  void unknown_key(JsonNode& node, const std::vector<std::string>& keys, const std::string& label);
+  /// `keys`: the legal ones. The one that was meant, or "".
+  std::string unknown_key(JsonNode& node, const std::vector<std::string>& keys,
+                          const std::string& label);
 };
 
 }  // namespace lacuna

@@ -1,5 +1,5 @@
-// Conditions that are legal and hardly meant: those that always hold, or never, and comparisons of
-// numbers that are rounded. Warnings; of specs without errors.
+// What is legal and hardly meant: conditions that always hold, or never, comparisons of numbers
+// that are rounded, indices of keys where queries are counted. Warnings; of specs without errors.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -32,14 +32,14 @@ class ConditionRules {
                                      std::pair("attention.score", &attention.score),
                                      std::pair("attention.sink", &attention.sink),
                                      std::pair("weight", &context_.spec.branch.weight)})
-      check_comparisons(path, *expr);
+      check_formula(path, *expr);
     if (const auto& gate = context_.spec.gate) {
       check_condition({"gate.skip", &gate->skip,
                        "only the first tile that a row visits is computed", "nothing is gated"});
       check_condition(
           {"gate.exempt", &gate->exempt, "nothing is gated", "nothing is exempt: leave it out"});
-      check_comparisons("gate.skip", gate->skip);
-      check_comparisons("gate.exempt", gate->exempt);
+      check_formula("gate.skip", gate->skip);
+      check_formula("gate.exempt", gate->exempt);
     }
   }
 
@@ -48,16 +48,16 @@ class ConditionRules {
     is_positive_ = estimate && estimate->from.empty() && estimate->normalise != Normalise::kNone;
     check_condition({"predictor.keep", &step.keep, "nothing is left out",
                      step.joins ? "the step adds nothing" : "no tile is computed, and o is 0"});
-    check_comparisons("predictor.keep", step.keep);
+    check_formula("predictor.keep", step.keep);
     if (!estimate) return;
     check_condition({"predictor.estimate.reference", &estimate->reference,
                      "all keys are the reference: leave it out",
                      "there is nothing to compare with"});
     check_condition({"predictor.estimate.exclude", &estimate->exclude, "no tile counts, and p is 0",
                      "nothing is excluded: leave it out"});
-    check_comparisons("predictor.estimate.reference", estimate->reference);
-    check_comparisons("predictor.estimate.exclude", estimate->exclude);
-    check_comparisons("predictor.estimate.from", estimate->from);
+    check_formula("predictor.estimate.reference", estimate->reference);
+    check_formula("predictor.estimate.exclude", estimate->exclude);
+    check_formula("predictor.estimate.from", estimate->from);
   }
 
  private:
@@ -90,11 +90,41 @@ class ConditionRules {
     d.notes.emplace_back(*value ? condition.if_true : condition.if_false);
   }
 
-  void check_comparisons(const char* path, const Expr& expr) {
+  void check_formula(const char* path, const Expr& expr) {
     const JsonNode* node = context_.at(path);
     if (node == nullptr) return;
-    for (const ExprNode& comparison : expr.nodes)
-      if (is_comparison(comparison.op)) check_comparison(path, *node, expr, comparison);
+    for (const ExprNode& part : expr.nodes) {
+      if (is_comparison(part.op)) check_comparison(path, *node, expr, part);
+      if (part.op == ExprOp::kParameter) check_indices(path, *node, expr, part);
+    }
+  }
+
+  /// A key's number where queries are counted, or the reverse: the same token only where there are
+  /// as many of both, as in a spec with an order of tokens.
+  void check_indices(const char* path, const JsonNode& node, const Expr& expr,
+                     const ExprNode& element) {
+    if (context_.spec.permute.order != TokenOrder::kNone) return;
+    const ParamSymbol& symbol = expr.parameters[element.symbol];
+    for (std::size_t d = 0; d < symbol.shape.size(); ++d) {
+      const ParamAxis axis = symbol.shape[d].axis;
+      const ExprNode& index = operand(expr, element, d);
+      const bool of_key = axis == ParamAxis::kNQ && is_variable(index, Variable::kK);
+      const bool of_query = axis == ParamAxis::kNK && is_variable(index, Variable::kQ);
+      if (!of_key && !of_query) continue;
+      Diagnostic& warning = warn(Code::kExprIndex, node,
+                                 std::string(path) + ": " +
+                                     (of_key ? "'k' is a key, and this dimension of '"
+                                             : "'q' is a query, and this dimension of '") +
+                                     symbol.name + (of_key ? "' has queries" : "' has keys"));
+      warning.span = span_in_string(context_.source, node, element.begin, element.end);
+      warning.notes.emplace_back(
+          "they are the same token only where n_q = n_k; beyond its end a dimension has its last "
+          "element");
+      warning.helps.push_back(std::string("where queries are the last tokens write `") +
+                              (of_key ? "k + n_q - n_k" : "q + n_k - n_q") +
+                              "`; or declare a parameter with " + (of_key ? "n_k" : "n_q"));
+      return;
+    }
   }
 
   static const ExprNode& operand(const Expr& expr, const ExprNode& node, std::size_t n) {
@@ -164,16 +194,34 @@ class ConditionRules {
     return text;
   }
 
+  /// `rank < 0.5`: a share was meant, and a number of tiles is compared.
+  bool check_count(const char* path, const JsonNode& node, const Expr& expr,
+                   const ExprNode& comparison) {
+    const ExprNode &count = operand(expr, comparison, 0), &share = operand(expr, comparison, 1);
+    const bool is_rank =
+        count.op == ExprOp::kToF32 && is_variable(operand(expr, count, 0), Variable::kRank);
+    if (!is_rank || share.op != ExprOp::kLiteral || share.literal <= 0 || share.literal >= 1)
+      return false;
+    Diagnostic& d = warn(Code::kRoundedComparison, node,
+                         std::string(path) + ": rank is a number of tiles, and no share of them");
+    d.span = span_in_string(context_.source, node, comparison.begin, comparison.end);
+    d.helps.push_back("of the tiles that a row sees: `rank " +
+                      std::string(info(comparison.op).spelling) + " " + text_of(expr, share) +
+                      " * visible`");
+    return true;
+  }
+
   void check_comparison(const char* path, const JsonNode& node, const Expr& expr,
                         const ExprNode& comparison) {
     const ExprNode &a = operand(expr, comparison, 0), &b = operand(expr, comparison, 1);
     if (a.type != ExprType::kF32) return;
+    if (check_count(path, node, expr, comparison)) return;
     const bool is_equality = comparison.op == ExprOp::kEqual || comparison.op == ExprOp::kNotEqual;
     const bool of_one_divisor =
         is_quotient(expr, a) && is_quotient(expr, b) &&
         text_of(expr, operand(expr, a, 1)) == text_of(expr, operand(expr, b, 1));
     const auto divides = [&](const ExprNode& of) { return is_quotient(expr, of); };
-    const auto report = [&](std::string message, std::string note, std::string help) {
+    const auto report = [&](const std::string& message, std::string note, std::string help) {
       Diagnostic& d = warn(Code::kRoundedComparison, node, std::string(path) + ": " + message);
       d.span = span_in_string(context_.source, node, comparison.begin, comparison.end);
       d.notes.push_back(std::move(note));

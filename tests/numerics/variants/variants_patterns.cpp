@@ -83,7 +83,6 @@ bool is_near(int x, int y, int radius, int length) {
 void make_natten(Variant& v, Random& random) {
   const int frames = whole(random, 1, 4), height = whole(random, 3, 9);
   const int width = whole(random, 5, 20);
-  v.has_loose_bounds = true;
   pass(v, "frames", frames), pass(v, "height", height), pass(v, "width", width);
   const auto radius_t = head_count(v, "radius_t", random, 0, (frames - 1) / 2);
   const auto radius_h = head_count(v, "radius_h", random, 0, (height - 1) / 2);
@@ -196,7 +195,6 @@ constexpr const char* kValues = R"({"version": 1, "name": "values",
 void make_values(Variant& v, Random& random) {
   const oracle::Problem& p = v.problem;
   const int n_h = p.n_h, n_q = p.n_q, n_k = p.n_k, seed = whole(random, -99, 99);
-  v.has_loose_bounds = true;
   pass(v, "seed", seed);
   std::vector<double> table, pairs;
   for (int x = 0; x < n_h * 33; ++x) table.push_back(as_f32(0.01 * (x % 33)));

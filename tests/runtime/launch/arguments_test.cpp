@@ -80,7 +80,10 @@ TEST(Arguments, AnOrderIsTakenByThoseThatPermute) {
             "kernel bsfa, argument order: dtype expected i32, got f32\n"
             "kernel bsfa, argument order: n_q expected 300, got 200\n");
   a.order = Tensor();
-  EXPECT_EQ(a.check(permuting), "kernel bsfa, argument order: expected a tensor, got null\n");
+  EXPECT_EQ(
+      a.check(permuting),
+      "kernel bsfa, argument order: expected a tensor, got null\n"
+      "help: lacuna_token_order makes the order of a grid, in Python kernel.tokens_in_order(n)\n");
 }
 
 TEST(Arguments, ThePreviousLseIsTakenByThoseThatNormaliseWithIt) {

@@ -1,0 +1,62 @@
+#include "compiler/spec/read/check_grid.hpp"
+
+#include <algorithm>
+
+#include "compiler/spec/table/field_words.hpp"
+
+namespace lacuna {
+namespace {
+
+using Kind = JsonNode::Kind;
+
+/// [T, H, W] of a grid, [t, h, w] of cubes.
+void check_sides(JsonNode& node, const SpecField& field, const std::string& label,
+                 FieldErrors& errors) {
+  const std::string form = node.key == kCubesKey ? "[t, h, w]" : "[T, H, W]";
+  if (!node.is(Kind::kArray) || node.children.size() != 3) {
+    errors.wrong_type(node, label, "a list of three integers, " + form);
+    return;
+  }
+  for (std::size_t i = 0; i < 3; ++i) {
+    JsonNode& side = node.children[i];
+    const std::string side_label = label + "[" + std::to_string(i) + "]";
+    if (!side.is(Kind::kInteger)) {
+      errors.wrong_type(side, side_label, "an integer");
+    } else if (side.number < 1 || side.number > kLongestSide) {
+      const int nearest = side.number < 1 ? 1 : kLongestSide;
+      errors.illegal(side, field, side_label, "is not in 1.." + std::to_string(kLongestSide))
+          .helps.push_back("nearest legal value: " + std::to_string(nearest));
+    }
+    node.usable = node.usable && side.usable;
+  }
+}
+
+}  // namespace
+
+void check_grid(JsonNode& node, const SpecField& field, const std::string& label,
+                FieldErrors& errors) {
+  int grids = 0;
+  bool is_known = true;  // every key; an unknown one may have been meant for a grid
+  for (JsonNode& child : node.children) {
+    const std::string child_label = label + "." + child.key;
+    const bool is_grid = std::ranges::find(field.grids, child.key) != field.grids.end();
+    if (child.key == kCommentKey) {
+      if (!child.is(Kind::kString)) errors.wrong_type(child, child_label, "a string");
+    } else if (is_grid || child.key == kCubesKey) {
+      check_sides(child, field, child_label, errors);
+      grids += is_grid ? 1 : 0;
+    } else {
+      std::vector<std::string> keys(field.grids.begin(), field.grids.end());
+      keys.emplace_back(kCubesKey);
+      errors.unknown_key(child, keys, label);
+      is_known = false;
+    }
+    node.usable = node.usable && child.usable;
+  }
+  if (grids == 1 || !is_known) return;
+  const std::string got = grids == 0 ? "none" : std::to_string(grids);
+  errors.report(Code::kOutOfRange, node,
+                label + ": expected exactly one of " + joined_names(field.grids) + ", got " + got);
+}
+
+}  // namespace lacuna
