@@ -77,9 +77,8 @@ std::string read_admission(const lacuna_group_options& options, group::Admission
   admission.tflops = options.tflops;
   admission.sm_margin = blocks_of(options.sm_margin);
   admission.max_ctas = blocks_of(options.max_ctas);
-  admission.wants_copies =
-      options.exchange == LACUNA_EXCHANGE_COPIES ||
-      (options.exchange == LACUNA_EXCHANGE_AUTO && options.loopback != nullptr);
+  if (options.exchange == LACUNA_EXCHANGE_MESSAGES) admission.exchange = group::Exchange::kMessages;
+  if (options.exchange == LACUNA_EXCHANGE_COPIES) admission.exchange = group::Exchange::kCopies;
   return "";
 }
 

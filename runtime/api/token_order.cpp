@@ -45,7 +45,7 @@ struct Field {
 /// The points of a field in Hilbert order; a point is named by its place in memory, [t][h][w].
 std::vector<std::int32_t> hilbert_order(const Field& field) {
   const int longest = std::max({field.t, field.h, field.w, 1});
-  const int bits = std::bit_width(static_cast<unsigned>(longest - 1));
+  const auto bits = static_cast<int>(std::bit_width(static_cast<unsigned>(longest - 1)));
   std::vector<std::uint64_t> index;
   for (std::uint32_t t = 0; t < static_cast<std::uint32_t>(field.t); ++t)
     for (std::uint32_t h = 0; h < static_cast<std::uint32_t>(field.h); ++h)

@@ -16,6 +16,10 @@ namespace lacuna::group {
 enum class Exchange : std::uint8_t { kCopies, kMessages };
 inline constexpr Exchange kExchanges[] = {Exchange::kCopies, Exchange::kMessages};
 std::string_view name_of(Exchange exchange);
+/// Of ranks that reach each other's memory, where none asks for another way. Four ranks that were
+/// threads of one process hung by copies when they still read each other's memory; since they only
+/// write, more than two were not run (README.md).
+Exchange usual_exchange(int ranks, bool is_loopback);
 
 /// How fast links and kernels are, and where the numbers come from.
 struct Rates {

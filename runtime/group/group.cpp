@@ -136,9 +136,11 @@ std::shared_ptr<GroupState> create_group(std::shared_ptr<EngineState> engine,
                           : join_nccl(*group, admission, group->communicator, diagnostics);
   if (!joined) return nullptr;
   const Communicator& ranks = group->communicator;
+  const Exchange wanted =
+      admission.exchange.value_or(usual_exchange(ranks.size, admission.loopback != nullptr));
   bool connected = false;
   if (ranks.size > 1 &&
-      !ranks.connect(ranks.state.get(), admission.wants_copies, connected, diagnostics))
+      !ranks.connect(ranks.state.get(), wanted == Exchange::kCopies, connected, diagnostics))
     return nullptr;
   group->rates =
       known_rates(group->engine->target.name, connected ? Exchange::kCopies : Exchange::kMessages,

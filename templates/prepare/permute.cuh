@@ -52,7 +52,6 @@ template <class Config, class Hooks, class Args>
 __device__ __forceinline__ void permute_tokens(const Args& args) {
   constexpr bool kIsQuery = Config::kTensor == 0;
   constexpr int kWidth = Config::kTensor == 2 ? head_dim_v<Config>() : Config::kHeadDim;
-  constexpr bool kInPages = batch_layout<Config>() == BatchLayout::kPages;
   const int heads = kIsQuery ? args.attend.n_h : args.attend.n_h / args.attend.heads_per_kv;
   const PermutedRows rows(heads, kIsQuery ? args.attend.n_q : args.attend.n_k);
   if (is_beyond<Config>(rows.head, heads)) return;
@@ -67,6 +66,7 @@ __device__ __forceinline__ void permute_tokens(const Args& args) {
       return query_row<Config>(source, rows.b, rows.h, token, column);
     } else {
       constexpr KvTensor kTensor = Config::kTensor == 1 ? KvTensor::kKeys : KvTensor::kValues;
+      constexpr bool kInPages = batch_layout<Config>() == BatchLayout::kPages;
       return stored_row<Config, kTensor, kInPages>(args, source, rows.b, rows.h, token, column);
     }
   };

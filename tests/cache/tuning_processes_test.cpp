@@ -24,7 +24,7 @@ TuningDatabase database_of_node(const Scratch& scratch, int node) {
 TEST(TuningDatabase, NothingIsLostWhileAnotherNodeMergesAllTheTime) {
   const Scratch scratch;
   constexpr int kNodes = 2;
-  const int records_of_node = 50;
+  constexpr int kRecords = 50;
   const pid_t merger = start_child([&scratch] {
     const TuningDatabase database = database_of_node(scratch, 9);
     while (!exists(scratch.path("done")))
@@ -42,10 +42,10 @@ TEST(TuningDatabase, NothingIsLostWhileAnotherNodeMergesAllTheTime) {
   });
   std::vector<pid_t> writers;
   for (int node = 0; node < kNodes; ++node) {
-    writers.push_back(start_child([&scratch, node, records_of_node] {
+    writers.push_back(start_child([&scratch, node] {
       const TuningDatabase database = database_of_node(scratch, node);
-      for (int n = 0; n < records_of_node; ++n) {
-        const TuningRecord record = record_number(node * records_of_node + n);
+      for (int n = 0; n < kRecords; ++n) {
+        const TuningRecord record = record_number(node * kRecords + n);
         require(database.append({record}).empty(), "added");
         const TuningRecords found = database.read("machine-1", "abc");
         require(std::ranges::count(found.records, record) == 1, "found at once");
@@ -60,7 +60,7 @@ TEST(TuningDatabase, NothingIsLostWhileAnotherNodeMergesAllTheTime) {
   EXPECT_EQ(wait_for_child(reader), 0);
   const TuningRecords found = database_in(scratch).read("machine-1", "abc");
   std::vector<TuningRecord> expected;
-  for (int n = 0; n < kNodes * records_of_node; ++n) expected.push_back(record_number(n));
+  for (int n = 0; n < kNodes * kRecords; ++n) expected.push_back(record_number(n));
   EXPECT_EQ(sorted(found.records), sorted(expected));
 }
 

@@ -183,9 +183,9 @@ void run_rank(GroupBench& bench, int rank, const v1::Loopback* loopback, const v
   joining.loopback = loopback, joining.unique_id = id;
   joining.link_gb_s = options.link_gb_s, joining.tflops = options.tflops;
   joining.sm_margin = options.sm_margin, joining.max_ctas = options.max_ctas;
-  joining.exchange = options.exchange == "messages" ? v1::Exchange::kMessages
-                     : options.exchange == "copies" ? v1::Exchange::kCopies
-                                                    : v1::Exchange::kAuto;
+  if (const auto exchange = exchange_of(options))
+    joining.exchange =
+        *exchange == group::Exchange::kCopies ? v1::Exchange::kCopies : v1::Exchange::kMessages;
   const v1::Group group = v1::Group::create(engine, joining);
   v1::CompileOptions compile;
   compile.head_dim = static_cast<std::int32_t>(bench.inputs.q.shape[3]);

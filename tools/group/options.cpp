@@ -13,9 +13,10 @@ constexpr group::LayoutKind kLayouts[] = {group::LayoutKind::kContiguous,
 }  // namespace
 
 void add_group_options(CLI::App& verb, GroupOptions& options) {
-  std::vector<std::string> layouts, schemes = {"auto"};
+  std::vector<std::string> layouts, schemes = {"auto"}, exchanges = {"auto"};
   for (const auto kind : kLayouts) layouts.emplace_back(name_of(kind));
   for (const auto scheme : group::kSchemes) schemes.emplace_back(name_of(scheme));
+  for (const auto exchange : group::kExchanges) exchanges.emplace_back(name_of(exchange));
   verb.add_option("--gpus", options.gpus, "Ranks of a group that shares the problem (no group)")
       ->check(CLI::Range(1, 64))
       ->type_name("N");
@@ -33,7 +34,7 @@ void add_group_options(CLI::App& verb, GroupOptions& options) {
   verb.add_option(
           "--exchange", options.exchange,
           "How ranks exchange: auto, messages (of NCCL), or copies into shared memory (auto)")
-      ->check(one_of({"auto", "messages", "copies"}))
+      ->check(one_of(exchanges))
       ->type_name("NAME");
   verb.add_option("--link", options.link_gb_s,
                   "GB/s between ranks (measured by bench, else known or a guess)")
@@ -61,6 +62,13 @@ group::Layout layout_of(const GroupOptions& options, const LaunchShape& shape, s
   const std::int32_t half = (shape.n_q + 2 * options.gpus - 1) / std::max(1, 2 * options.gpus);
   layout.stripe = options.stripe > 0 ? options.stripe : (half + unit - 1) / unit * unit;
   return layout;
+}
+
+std::optional<group::Exchange> exchange_of(const GroupOptions& options) {
+  for (const auto exchange : group::kExchanges) {
+    if (options.exchange == name_of(exchange)) return exchange;
+  }
+  return std::nullopt;
 }
 
 std::optional<group::Scheme> scheme_of(const GroupOptions& options) {

@@ -19,6 +19,8 @@ struct GroupOptions {
   std::int32_t sm_margin = 0, max_ctas = 0;  ///< as lacuna_group_options says
 };
 
+/// Nothing: as is usual.
+std::optional<group::Exchange> exchange_of(const GroupOptions& options);
 void add_group_options(CLI::App& verb, GroupOptions& options);
 /// What only a group that runs has.
 void add_exchange_options(CLI::App& verb, GroupOptions& options);

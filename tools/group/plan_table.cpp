@@ -60,9 +60,9 @@ std::string print_group_plan(const ordered_json& plan, bool color) {
          " (one rank alone: " + print_time_us(one_gpu_us) + "):\n\n" + print_table(table, color) +
          refused + "\n  Taken: " + plan["scheme"].get<std::string>() + ", " +
          plan["because"].get<std::string>() + "\n  Link   " +
-         number_text("%.4g GB/s: ", plan["link"]["gb_per_s"]) +
-         plan["link"]["origin"].get<std::string>() + "\n  Kernel " +
-         number_text("%.4g TFLOP/s: ", plan["kernel"]["tflops"]) +
+         number_text("%.4g GB/s", plan["link"]["gb_per_s"]) + " by " +
+         plan["exchange"].get<std::string>() + ": " + plan["link"]["origin"].get<std::string>() +
+         "\n  Kernel " + number_text("%.4g TFLOP/s: ", plan["kernel"]["tflops"]) +
          plan["kernel"]["origin"].get<std::string>() + "\n";
 }
 
@@ -85,10 +85,10 @@ ordered_json plan_for_explain(const SpecDocument& document, const BuildOptions& 
     rules = group::both(rules, group::cut_rules(plan.program));
   }
   const group::Work work = group::work_of_mask(document, shape, rules.unit);
-  const group::Rates rates = group::known_rates(
-      target.name,
-      options.exchange == "copies" ? group::Exchange::kCopies : group::Exchange::kMessages,
-      options.link_gb_s, options.tflops);
+  const group::Exchange exchange =
+      exchange_of(options).value_or(group::usual_exchange(options.gpus, target.name == "cpu"));
+  const group::Rates rates =
+      group::known_rates(target.name, exchange, options.link_gb_s, options.tflops);
   group::Problem problem;
   problem.shape = shape;
   problem.layout = layout_of(options, shape, rules.unit);

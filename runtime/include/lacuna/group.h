@@ -35,11 +35,9 @@ LACUNA_API lacuna_status lacuna_group_unique_id(lacuna_engine* engine, void* uni
 /* How ranks exchange. By copies where each asks for them and reaches the memory of every other one,
  * as GPUs of one host do; else by messages. */
 typedef enum lacuna_exchange {
-  LACUNA_EXCHANGE_AUTO = 0,     /* messages; loopback: copies */
+  LACUNA_EXCHANGE_AUTO = 0,     /* copies between two ranks and in a loopback, else messages */
   LACUNA_EXCHANGE_MESSAGES = 1, /* of NCCL's */
-  LACUNA_EXCHANGE_COPIES =
-      2 /* by copy engines, into memory that ranks share: faster, and not yet for
-           four ranks that are threads of one process (README.md of groups) */
+  LACUNA_EXCHANGE_COPIES = 2    /* by copy engines, into memory that ranks share */
 } lacuna_exchange;
 
 typedef struct lacuna_group_options {

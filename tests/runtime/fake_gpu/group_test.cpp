@@ -34,7 +34,7 @@ class GroupProtocol : public Protocol {
   }
 
   Group group(double link_gb_s = 200, std::int32_t sm_margin = 0, std::int32_t max_ctas = 0,
-              Exchange exchange = Exchange::kAuto) {
+              Exchange exchange = Exchange::kMessages) {
     const Engine e = engine("cuda:0");
     id_ = Group::unique_id(e);
     return Group::create(e, {.rank = 0,

@@ -253,8 +253,8 @@ TEST(TuneLookup, TheCallersShapeChoosesTheRecord) {
     return q;
   };
   lacuna_shape shape{sizeof(lacuna_shape), 1, 4, 4, 1000, 1000};
-  lacuna_compile_options options{sizeof options,       128, LACUNA_BF16, nullptr, &shape,
-                                 LACUNA_BATCH_UNIFORM, 0};
+  lacuna_compile_options options{sizeof options,       128, LACUNA_BF16,   nullptr, &shape,
+                                 LACUNA_BATCH_UNIFORM, 0,   LACUNA_KV_SAME};
   EXPECT_EQ(tile_q(options), 64);
   options.shape = nullptr;
   EXPECT_EQ(tile_q(options), 128) << "the largest that was measured";

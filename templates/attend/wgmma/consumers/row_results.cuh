@@ -49,7 +49,6 @@ template <bool kIsChained = false, class State>
 __device__ __forceinline__ void write_output(State& at) {
   using Config = typename State::Config;
   using Shape = typename State::Shape;
-  using Tile = typename Shape::OutputTile;
   const typename State::Row row = at.reload_row();
   const float sum[2] = {quad_sum(at.softmax.sum[0]), quad_sum(at.softmax.sum[1])};
   const auto queries = kIsChained ? at.queries.before() : at.queries;
