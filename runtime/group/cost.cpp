@@ -350,7 +350,7 @@ std::optional<std::size_t> choose_scheme(const std::vector<SchemeCost>& costs,
 
 std::string plan_json(const std::vector<SchemeCost>& costs, std::size_t chosen, bool was_wanted,
                       const Rates& rates, const Work& work, int rank,
-                      const std::vector<std::string>& events) {
+                      const std::vector<std::string>& events, std::size_t shared_bytes) {
   const SchemeCost& best = costs[chosen];
   const double overhead = static_cast<double>(work.pairs.size()) * work.pairs_of_unit;
   const double alone_us = (std::accumulate(work.pairs.begin(), work.pairs.end(), 0.0) + overhead) *
@@ -369,7 +369,7 @@ std::string plan_json(const std::vector<SchemeCost>& costs, std::size_t chosen, 
   json["efficiency"] = alone_us / (best.total_us * best.traffic.size());
   json["schemes"] = Json::array();
   for (const SchemeCost& cost : costs) json["schemes"].push_back(cost_json(cost));
-  if (rank >= 0) json["events"] = events;
+  if (rank >= 0) json["shared_bytes"] = shared_bytes, json["events"] = events;
   return json.dump();
 }
 

@@ -54,9 +54,9 @@ std::vector<SchemeCost> cost_schemes(const Problem& problem, int size, const Cut
 std::optional<std::size_t> choose_scheme(const std::vector<SchemeCost>& costs,
                                          std::optional<Scheme> wanted);
 
-/// What lacuna_group_plan_json documents; `rank` below 0: none, and no events.
+/// What lacuna_group_plan_json documents; `rank` below 0: none, and neither events nor memory.
 std::string plan_json(const std::vector<SchemeCost>& costs, std::size_t chosen, bool was_wanted,
                       const Rates& rates, const Work& work, int rank,
-                      const std::vector<std::string>& events = {});
+                      const std::vector<std::string>& events = {}, std::size_t shared_bytes = 0);
 
 }  // namespace lacuna::group

@@ -63,11 +63,11 @@ class Planner {
     const auto chosen = choose_scheme(costs, request_.scheme);
     if (!chosen) return refuse_schemes(costs);
     plan.schedule = schedule_rank(costs[*chosen].traffic, ranks.rank);
-    if (rates.exchange == Exchange::kCopies)
-      find_peer_offsets(costs[*chosen].traffic, ranks.rank, plan.schedule);
+    const bool shares = rates.exchange == Exchange::kCopies;
+    if (shares) find_peer_offsets(costs[*chosen].traffic, ranks.rank, plan.schedule);
     plan.events = event_names(plan.schedule);
     plan.json = plan_json(costs, *chosen, request_.scheme.has_value(), rates, work, ranks.rank,
-                          plan.events);
+                          plan.events, shares ? plan.schedule.buffer_bytes : 0);
     plan.traffic = std::move(costs[*chosen].traffic);
     if (const auto& gpu = kernel_.group->engine->gpu; gpu != nullptr)
       plan.signals = Signals(

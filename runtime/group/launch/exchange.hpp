@@ -14,8 +14,6 @@
 // others is on the group's streams: a plan that is destroyed waits for those, up to the deadline.
 #pragma once
 
-#include <span>
-
 #include "runtime/group/launch/piece_arguments.hpp"
 
 namespace lacuna::group {

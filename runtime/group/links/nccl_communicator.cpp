@@ -33,6 +33,7 @@ struct NcclRank {
   NcclRank& operator=(const NcclRank&) = delete;
   /// Aborted also where all is well: ncclCommDestroy may wait for ranks that are gone.
   ~NcclRank() {
+    if (flags != nullptr) flags->release(rank);  // work in flight is given up
     if (!is_owned || !lost.empty() || communicator == nullptr) return;
     const ContextScope scope(*options.device);
     options.nccl->ncclCommAbort(communicator);
@@ -209,9 +210,10 @@ bool set_flag(void* state, int peer, std::size_t flag, std::uint32_t value, void
 
 bool await_flag(void* state, int peer, std::size_t flag, std::uint32_t value, void* stream,
                 Diagnostics& diagnostics) {
-  const NcclRank& rank = rank_of(state);
+  NcclRank& rank = rank_of(state);
   if (!is_alive(rank, diagnostics)) return false;
   const Driver& driver = *rank.options.device->driver;
+  rank.awaited[static_cast<std::size_t>(peer)][flag] = value;
   return check_driver(driver,
                       driver.cuStreamWaitValue32(static_cast<CUstream>(stream),
                                                  rank.flags->address_of(rank.rank, peer, flag),

@@ -29,10 +29,10 @@ std::uint64_t random_number() {
   return std::uint64_t{device()} << 32 | device();
 }
 
-/// Tells processes apart, also those of different hosts and containers.
+/// Tells processes apart, also those of different containers and those that are forks of one.
 std::uint64_t process_number() {
   static const std::uint64_t number = random_number();
-  return number;
+  return number + static_cast<std::uint64_t>(::getpid());
 }
 
 /// Of the host's running system; "" where it does not say.

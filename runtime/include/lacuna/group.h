@@ -107,12 +107,13 @@ LACUNA_API lacuna_status lacuna_group_plan_create(lacuna_group_kernel* kernel,
                                                   const lacuna_group_problem* problem,
                                                   lacuna_group_plan** plan);
 LACUNA_API void lacuna_group_plan_destroy(lacuna_group_plan* plan);
-/* {ranks, rank, layout, scheme, because, exchange, link: {gb_per_s, origin}, kernel: {tflops,
- * origin}, one_gpu_us, efficiency, schemes: [{scheme, possible, reason}, or {scheme, possible,
- * sent_bytes: [..], sent_bytes_total, least_bytes_total, pairs: [..], imbalance, launches, chunks,
- * exchange_us, compute_us, total_us}], events: [..]}; lists are of each rank. total_us is less than
- * exchange_us and compute_us together where the exchange has chunks, which come under attention.
- * Valid while the plan lives. */
+/* {ranks, rank, layout, scheme, because, exchange, link: {gb_per_s, origin},
+ *  kernel: {tflops, origin}, one_gpu_us, efficiency, schemes: [{scheme, possible, reason}, or
+ *  {scheme, possible, sent_bytes: [..], sent_bytes_total, least_bytes_total, pairs: [..],
+ *  imbalance, launches, chunks, exchange_us, compute_us, total_us}], shared_bytes, events: [..]};
+ *  lists are of each rank. total_us is less than exchange_us and compute_us together where the
+ *  exchange has chunks, which come under attention. shared_bytes: the plan's memory on this rank,
+ *  where ranks copy. Valid while the plan lives. */
 LACUNA_API const char* lacuna_group_plan_json(const lacuna_group_plan* plan);
 /* Extents of this rank's tensors. */
 LACUNA_API lacuna_status lacuna_group_plan_shape(const lacuna_group_plan* plan,

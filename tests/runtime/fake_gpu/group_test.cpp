@@ -122,6 +122,8 @@ TEST_F(GroupProtocol, CopiesIntoMemoryThatRanksShare) {
   const GroupPlan planned = plan(made);
   EXPECT_LT(planned.workspace_bytes(), std::size_t{256 * 128 * 2}) << "not one head's keys: what "
                                                                       "is exchanged is the plan's";
+  EXPECT_EQ(nlohmann::json::parse(planned.json())["shared_bytes"], std::size_t{2} * 2 * 512 * 256)
+      << "K and V of two KV heads, all 512 keys";
   const LaunchArgs args = arguments(planned);
   nccl().calls.clear();
   for (const std::uint32_t number : {1U, 2U}) {
@@ -137,6 +139,19 @@ TEST_F(GroupProtocol, CopiesIntoMemoryThatRanksShare) {
     EXPECT_EQ(count("cuStream"), 0) << "no launch waits for the stream";
   }
   EXPECT_TRUE(nccl().calls.empty());
+}
+
+/// The flags of the fake are real, and its rank 1 sets none.
+TEST_F(GroupProtocol, NamesTheRankThatDidNotSendItsPart) {
+  const Group made = group(200, 0, 0, Exchange::kCopies);
+  const GroupPlan planned = plan(made);
+  const LaunchArgs args = arguments(planned);
+  planned.launch(args);
+  fake().stream_query_result = kCudaErrorNotReady;
+  const std::string error = error_of([&] { made.synchronize(args.stream); });
+  EXPECT_NE(error.find("rank 1 did not send its part"), std::string::npos) << error;
+  EXPECT_NE(error.find("E0713"), std::string::npos) << error;
+  fake().stream_query_result = kCudaSuccess;
 }
 
 TEST_F(GroupProtocol, SendsMessagesWhereMemoryIsOutOfReach) {

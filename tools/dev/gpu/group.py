@@ -19,10 +19,11 @@ POINTS = [("causal", 32768, "striped", (), 0.92), ("causal", 32768, "contiguous"
           ("sparge-topk", 32768, "striped", RATIO, 0.70), ("cascade", 32768, "contiguous", (), 0.70)]
 LONG_POINTS = [("causal", 131072, "striped", (), 0.97), ("sparge-topk", 131072, "striped", RATIO, 0.85),
                ("causal", 131072, "contiguous", (), 0.97), ("cascade", 131072, "contiguous", (), 0.85),
+               ("causal", 32768, "contiguous", ("--exchange", "messages"), None), ("causal", 32768, "contiguous", ("--exchange", "copies"), None),
                ("causal", 32768, "heads", (), None)]
 LAYER_POINTS = [("sparge-topk", "striped", RATIO), ("cascade", "contiguous", ())]
 MOST_IMBALANCE, MOST_SENT = 0.03, 1.05
-# What an exchange under attention is given: multiprocessors that launches leave to it, and blocks of NCCL; -1: none, as NCCL
+# What messages under attention are given: multiprocessors that launches leave to it, and blocks of NCCL; -1: none, as NCCL
 # decides. The first is what the default was before there was a margin.
 VARIANTS = [(-1, -1), (16, 16), (8, 8), (4, 4), (16, -1), (24, 24), (32, -1)]
 VARIANTS_S = 95
@@ -116,7 +117,7 @@ def variants(parts, timeout_s):
             if seconds < 5:
                 print(f"   left out after {VARIANTS_S} s: {point}", flush=True)
                 continue
-            row, trace = bench(parts, "causal", parts.tokens(32768), layout, ("--sm-margin", margin, "--max-ctas", ctas),
+            row, trace = bench(parts, "causal", parts.tokens(32768), layout, ("--exchange", "messages", "--sm-margin", margin, "--max-ctas", ctas),
                                min(seconds, timeout_s), measured_s=0.3)
             row["good"] = "efficiency" in row
             keep(rows, {"point": point, **row})
