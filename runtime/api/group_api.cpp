@@ -77,8 +77,8 @@ std::string read_admission(const lacuna_group_options& options, group::Admission
   admission.tflops = options.tflops;
   admission.sm_margin = blocks_of(options.sm_margin);
   admission.max_ctas = blocks_of(options.max_ctas);
-  if (options.exchange == LACUNA_EXCHANGE_MESSAGES) admission.exchange = group::Exchange::kMessages;
-  if (options.exchange == LACUNA_EXCHANGE_COPIES) admission.exchange = group::Exchange::kCopies;
+  if (options.exchange != LACUNA_EXCHANGE_AUTO)
+    admission.exchange = static_cast<group::Exchange>(static_cast<int>(options.exchange) - 1);
   return "";
 }
 

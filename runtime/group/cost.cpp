@@ -18,17 +18,17 @@ struct ExchangeCost {
   /// Share of the link's rate, as measured by one message of 64 MB, that messages of 2 to 4 MB
   /// reach.
   double of_link;
-  /// Share of a GPU's SMs that it takes from the launches beside it: 16 of 132 by default
-  /// (lacuna_group_options::sm_margin). Copy engines need none.
+  /// Share of the SMs that launches leave free while an exchange runs. For messages that is 16 of
+  /// 132, the default of lacuna_group_options::sm_margin; copy engines need no SM.
   double sms;
 };
-constexpr ExchangeCost kCopies{10, 6, 0.9, 0}, kMessages{20, 0, 0.55, 0.12};
+constexpr ExchangeCost kExchangeCosts[] = {{20, 0, 0.55, 0.12}, {10, 6, 0.9, 0}};  ///< by Exchange
 constexpr double kLaunchUs = 2;  ///< of a kernel among others
 /// An exchange that takes less is not cut: each chunk has its fixed time and a launch.
 constexpr double kWorthCuttingUs = 60;
 
 const ExchangeCost& cost_of(Exchange exchange) {
-  return exchange == Exchange::kCopies ? kCopies : kMessages;
+  return kExchangeCosts[static_cast<std::size_t>(exchange)];
 }
 
 /// Rates that were measured. For other GPUs the guess is taken.
@@ -39,7 +39,7 @@ struct KnownRate {
 };
 constexpr KnownRate kKnownRates[] = {
     {"sm_90a",
-     {370, 230},
+     {230, 370},
      690,
      "one GPU to another over NVLink",
      "dense causal attention, head dim 128, 16384 tokens (README.md)"},
@@ -82,11 +82,11 @@ struct Loads {
     for (const Run& run : runs) {
       const auto chunk = static_cast<std::size_t>(run.chunk);
       for (Load* load : {&sent[from][chunk], &received[to][chunk]})
-        load->bytes += static_cast<std::size_t>(run.tokens.count()) * problem.row_bytes(run.tensor);
+        load->bytes += problem.bytes_of(run.tensor, run.tokens.count());
       ++sent[from][chunk].runs;
     }
   }
-  /// Of the rank that takes longest to send or to receive a chunk.
+  /// us that a chunk takes: the longest that one rank needs to send its part or to receive it.
   double exchange_us(std::size_t chunk, const Rates& rates) const {
     double most_us = 0;
     for (std::size_t rank = 0; rank < sent.size(); ++rank)
@@ -141,7 +141,7 @@ double compute_us_of(const Piece& piece, const Problem& problem, const CutRules&
 
 /// When each of a rank's launches ends, if they run one after the other and take `launch_us`.
 /// `arrivals`: when the inputs of each chunk have arrived. While chunks behind the first arrive,
-/// their exchange may take multiprocessors from the launches, a share of `exchange_sms`.
+/// the launches lack `exchange_sms` of the multiprocessors, a share between 0 and 1.
 std::vector<double> ends_of_launches(const std::vector<Piece>& pieces,
                                      const std::vector<double>& launch_us,
                                      const std::vector<double>& arrivals, double exchange_sms) {

@@ -13,12 +13,12 @@ namespace lacuna::group {
 
 /// How ranks exchange: by copies of their own between memory that they share, where they are on one
 /// host, or by messages of NCCL's.
-enum class Exchange : std::uint8_t { kCopies, kMessages };
-inline constexpr Exchange kExchanges[] = {Exchange::kCopies, Exchange::kMessages};
+enum class Exchange : std::uint8_t { kMessages, kCopies };
+inline constexpr Exchange kExchanges[] = {Exchange::kMessages, Exchange::kCopies};
 std::string_view name_of(Exchange exchange);
-/// Of ranks that reach each other's memory, where none asks for another way. Four ranks that were
-/// threads of one process hung by copies when they still read each other's memory; since they only
-/// write, more than two were not run (README.md).
+/// What ranks that reach each other's memory do where none of them asks for a way. An earlier form
+/// of the exchange by copies hung on four GPUs, and the present one was not run on more than one,
+/// so more than two ranks send messages (README.md, "Ranks only write").
 Exchange usual_exchange(int ranks, bool is_loopback);
 
 /// How fast links and kernels are, and where the numbers come from.

@@ -63,7 +63,7 @@ class Planner {
     const auto chosen = choose_scheme(costs, request_.scheme);
     if (!chosen) return refuse_schemes(costs);
     plan.schedule = schedule_rank(costs[*chosen].traffic, ranks.rank);
-    const bool shares = rates.exchange == Exchange::kCopies;
+    const bool shares = costs[*chosen].traffic.by_copies;
     if (shares) find_peer_offsets(costs[*chosen].traffic, ranks.rank, plan.schedule);
     plan.events = event_names(plan.schedule);
     plan.json = plan_json(costs, *chosen, request_.scheme.has_value(), rates, work, ranks.rank,
@@ -134,8 +134,7 @@ class Planner {
       std::size_t& most = plan.lane_bytes[n % kLanes];
       most = std::max(most, (*bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment);
     }
-    const bool shares = kernel_.group->rates.exchange == Exchange::kCopies;
-    plan.workspace_bytes = shares ? 0 : plan.schedule.buffer_bytes;
+    plan.workspace_bytes = plan.traffic.by_copies ? 0 : plan.schedule.buffer_bytes;
     for (std::size_t lane = 0; lane < kLanes; ++lane)
       plan.lane_offset[lane] = reserve(plan, plan.lane_bytes[lane]);
     for (const PieceLaunch& launch : launches)
@@ -204,7 +203,7 @@ std::shared_ptr<GroupPlan> make_group_plan(std::shared_ptr<GroupKernel> kernel,
   for (Diagnostic& d : found.items) diagnostics.add(std::move(d));
   if (!agree(group, "plan", is_well, digest, text, diagnostics)) return nullptr;
   const Communicator& ranks = group.communicator;
-  if (group.rates.exchange == Exchange::kCopies &&
+  if (plan->traffic.by_copies &&
       !ranks.share(ranks.state.get(), plan->schedule.buffer_bytes, plan->shared, diagnostics))
     return nullptr;
   return plan;

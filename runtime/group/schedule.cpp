@@ -139,8 +139,7 @@ class Scheduler {
     return problem_.strided && !place.in_workspace && run.tensor != TensorId::kLse;
   }
   Place buffer_of(const Run& run) {
-    return {true,
-            reserve(static_cast<std::size_t>(run.tokens.count()) * problem_.row_bytes(run.tensor))};
+    return {true, reserve(problem_.bytes_of(run.tensor, run.tokens.count()))};
   }
 
   void send(const std::vector<Run>& runs, int peer, Phase Chunk::*phase_of) {
@@ -287,8 +286,7 @@ std::size_t sent_bytes(const Schedule& schedule, const Problem& problem) {
   for (const Chunk& chunk : schedule.chunks) {
     for (const Phase* phase : {&chunk.inputs, &chunk.outputs}) {
       for (const Post& post : phase->posts) {
-        if (post.is_send)
-          bytes += static_cast<std::size_t>(post.rows) * problem.row_bytes(post.tensor);
+        if (post.is_send) bytes += problem.bytes_of(post.tensor, post.rows);
       }
     }
   }

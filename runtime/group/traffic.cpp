@@ -90,8 +90,7 @@ bool Traffic::results_wait_for(int rank, std::size_t launch, int chunk) const {
 
 std::size_t Traffic::bytes_of(const std::vector<Run>& runs) const {
   std::size_t bytes = 0;
-  for (const Run& run : runs)
-    bytes += static_cast<std::size_t>(run.tokens.count()) * problem.row_bytes(run.tensor);
+  for (const Run& run : runs) bytes += problem.bytes_of(run.tensor, run.tokens.count());
   return bytes;
 }
 

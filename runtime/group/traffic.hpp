@@ -28,6 +28,9 @@ struct Problem {
                ? sizeof(float)
                : static_cast<std::size_t>(head_dim) * static_cast<std::size_t>(element_bytes);
   }
+  std::size_t bytes_of(TensorId tensor, std::int32_t rows) const {
+    return static_cast<std::size_t>(rows) * row_bytes(tensor);
+  }
 };
 
 /// Tokens of one head of one batch entry, all numbered in the whole.

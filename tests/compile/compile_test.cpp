@@ -224,9 +224,9 @@ std::vector<std::string> table_rows() {
   return rows;
 }
 
-/// A row of the table, reduced to the registers of these kernels: the others are not compiled. Its
-/// relief (the plan for fewer registers) is kept with attend, which most often is what asked for
-/// it.
+/// A row of the table with the registers of these kernels alone; the others are not compiled. The
+/// row also names the plan that was taken to need fewer registers, if any. That stays in the row
+/// where attend is one of the kernels, because attend is nearly always why such a plan is taken.
 std::string shortened(const std::string& row, const Names& kernels) {
   const std::size_t end = std::min(row.find(kRegisters), row.size());
   std::string text = row.substr(0, end);

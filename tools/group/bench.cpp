@@ -184,8 +184,7 @@ void run_rank(GroupBench& bench, int rank, const v1::Loopback* loopback, const v
   joining.link_gb_s = options.link_gb_s, joining.tflops = options.tflops;
   joining.sm_margin = options.sm_margin, joining.max_ctas = options.max_ctas;
   if (const auto exchange = exchange_of(options))
-    joining.exchange =
-        *exchange == group::Exchange::kCopies ? v1::Exchange::kCopies : v1::Exchange::kMessages;
+    joining.exchange = static_cast<v1::Exchange>(static_cast<int>(*exchange) + 1);
   const v1::Group group = v1::Group::create(engine, joining);
   v1::CompileOptions compile;
   compile.head_dim = static_cast<std::int32_t>(bench.inputs.q.shape[3]);

@@ -42,12 +42,12 @@ std::vector<float> normal_pool(std::uint64_t seed) {
 /// Four elements of the pool for each number of the generator.
 template <class Element>
 void draw(const Array& pool, Generator& generator, std::size_t count, char* to) {
-  std::vector<Element> values(kPool);
-  std::memcpy(values.data(), pool.bytes.data(), kPool * sizeof(Element));
+  const char* const from = pool.bytes.data();
   std::uint64_t bits = 0;
   for (std::size_t n = 0; n < count; ++n) {
     bits = n % 4 == 0 ? generator.next() : bits >> 16U;
-    std::memcpy(to + n * sizeof(Element), &values[bits & (kPool - 1)], sizeof(Element));
+    std::memcpy(to + n * sizeof(Element), from + (bits & (kPool - 1)) * sizeof(Element),
+                sizeof(Element));
   }
 }
 

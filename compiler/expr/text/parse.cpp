@@ -326,8 +326,8 @@ class Parser {
   bool aborted_ = false;  ///< too complex: the rest is not read
 };
 
-/// What ends or goes on where the parser lost its place was cut short, so that its type, indices
-/// and arguments say nothing.
+/// Removes errors of types, indices and arguments that touch a syntax error: of such an operand the
+/// parser has read a part only.
 void forget_cut_operands(std::string_view text, std::uint32_t unsure_from,
                          std::vector<ExprError>& errors) {
   std::vector<ExprError> lost;

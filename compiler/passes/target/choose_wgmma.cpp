@@ -246,7 +246,8 @@ void widen_gate(Gate& gate, const PassContext& context) {
       "write \"loader\": \"cp_async\" to have the gate decide by 16 rows, with mma");
 }
 
-/// Heads of a batch of sequences share tiles that no kernel knows before attend.
+/// In a batch of sequences attend itself finds its tiles, so that no kernel before it can evaluate
+/// the mask of their pairs.
 void leave_pairs(Attend& attend, const Program& program, AttendPlan& plan) {
   if (!attend.pairs || program.batch == BatchLayout::kUniform) return;
   attend.pairs = false;

@@ -1,4 +1,4 @@
-// An object of "permute": a grid of tokens, and the cubes that it may be cut into.
+// Checks "permute" where it is an object, which names a grid of tokens and may cut it into cubes.
 #pragma once
 
 #include "compiler/spec/read/field_errors.hpp"

@@ -44,8 +44,7 @@ bool write_posts(const ExchangeContext& context, const Phase& phase, int peer) {
   unsigned char* const theirs = context.plan.shared.of_rank[static_cast<std::size_t>(peer)];
   for (const Post& post : phase.posts) {
     if (post.peer != peer || !post.is_send) continue;
-    const std::size_t bytes =
-        static_cast<std::size_t>(post.rows) * context.plan.traffic.problem.row_bytes(post.tensor);
+    const std::size_t bytes = context.plan.traffic.problem.bytes_of(post.tensor, post.rows);
     const Lines whole = {theirs + post.peer_offset,
                          context.places.address_of(post.tensor, post.place),
                          bytes,
@@ -76,10 +75,9 @@ bool send_messages(const ExchangeContext& context, const Phase& phase) {
   // A rank without messages takes part, too, so that every launch notices a rank that is lost.
   plan.messages.clear();
   for (const Post& post : phase.posts) {
-    plan.messages.push_back(
-        {context.places.address_of(post.tensor, post.place),
-         static_cast<std::size_t>(post.rows) * plan.traffic.problem.row_bytes(post.tensor),
-         post.peer, post.is_send});
+    plan.messages.push_back({context.places.address_of(post.tensor, post.place),
+                             plan.traffic.problem.bytes_of(post.tensor, post.rows), post.peer,
+                             post.is_send});
   }
   return ranks.exchange(ranks.state.get(), plan.messages, context.outgoing, context.diagnostics);
 }

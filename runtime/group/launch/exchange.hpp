@@ -25,7 +25,7 @@ struct ExchangeContext {
   CUstream outgoing = nullptr, incoming = nullptr;  ///< the same for messages; null on the CPU
   std::uint32_t number = 0;                         ///< of the launch, for flags
 
-  bool copies() const { return !plan.shared.of_rank.empty(); }
+  bool copies() const { return plan.traffic.by_copies; }
 };
 
 /// On `outgoing`; what comes is there on `incoming`.

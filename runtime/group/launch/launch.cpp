@@ -75,7 +75,7 @@ class GroupLaunch {
   bool fork() {
     if (device_ == nullptr) return true;
     return record(kForkSignal, caller_) && wait(context_.outgoing, kForkSignal) &&
-           wait(context_.incoming, kForkSignal);
+           (!context_.copies() || wait(context_.incoming, kForkSignal));
   }
 
   bool join() { return join_streams() && end_exchange(context_, caller_); }
@@ -87,7 +87,8 @@ class GroupLaunch {
       if (!wait(caller_, done_signal(n))) return false;
     }
     return record(kExchangeSignal, context_.outgoing) && wait(caller_, kExchangeSignal) &&
-           record(kIncomingSignal, context_.incoming) && wait(caller_, kIncomingSignal);
+           (!context_.copies() ||
+            (record(kIncomingSignal, context_.incoming) && wait(caller_, kIncomingSignal)));
   }
 
   bool bring_inputs(std::size_t c) {

@@ -121,9 +121,8 @@ class Builder {
 unsigned char* LaunchPlaces::address_of(TensorId tensor, const Place& place) const {
   if (place.in_workspace) {
     const int rank = plan.kernel->group->communicator.rank;
-    auto* buffers = plan.shared.of_rank.empty()
-                        ? static_cast<unsigned char*>(args.workspace)
-                        : plan.shared.of_rank[static_cast<std::size_t>(rank)];
+    auto* buffers = plan.traffic.by_copies ? plan.shared.of_rank[static_cast<std::size_t>(rank)]
+                                           : static_cast<unsigned char*>(args.workspace);
     return buffers + place.offset;
   }
   const BoundTensor& held = bound[kRoles[static_cast<std::size_t>(tensor)]];
@@ -177,7 +176,7 @@ PieceArguments::PieceArguments(const LaunchPlaces& places, std::size_t n, void* 
   args.params_count = params.count;
   args.stream = stream;
   args.softmax_scale = places.args.softmax_scale;
-  if (places.plan.shared.of_rank.empty() && places.plan.schedule.has_exchange_beside(n))
+  if (!places.plan.traffic.by_copies && places.plan.schedule.has_exchange_beside(n))
     args.sm_margin = places.plan.kernel->group->sm_margin;
   args.workspace_bytes = places.plan.lane_bytes[lane];
   if (args.workspace_bytes > 0)
