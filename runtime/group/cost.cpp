@@ -307,10 +307,6 @@ std::string_view name_of(Exchange exchange) {
   return exchange == Exchange::kCopies ? "copies" : "messages";
 }
 
-Exchange usual_exchange(int ranks, bool is_loopback) {
-  return is_loopback || ranks == 2 ? Exchange::kCopies : Exchange::kMessages;
-}
-
 Rates known_rates(const std::string& target, Exchange exchange, double link_gb_s, double tflops) {
   const auto* known = std::ranges::find_if(
       kKnownRates, [&](const KnownRate& rate) { return target == rate.target; });

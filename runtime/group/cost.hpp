@@ -16,10 +16,8 @@ namespace lacuna::group {
 enum class Exchange : std::uint8_t { kMessages, kCopies };
 inline constexpr Exchange kExchanges[] = {Exchange::kMessages, Exchange::kCopies};
 std::string_view name_of(Exchange exchange);
-/// What ranks that reach each other's memory do where none of them asks for a way. An earlier form
-/// of the exchange by copies hung on four GPUs, and the present one was not run on more than one,
-/// so more than two ranks send messages (README.md, "Ranks only write").
-Exchange usual_exchange(int ranks, bool is_loopback);
+/// What ranks that reach each other's memory do where none of them asks for a way.
+inline constexpr Exchange kUsualExchange = Exchange::kCopies;
 
 /// How fast links and kernels are, and where the numbers come from.
 struct Rates {

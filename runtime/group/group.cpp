@@ -21,11 +21,9 @@ Diagnostic diagnostic(Code code, std::string message) {
 }
 
 /// What each rank tells the others about itself.
-constexpr std::uint16_t kMark = 0x4c4e;
 struct Note {
   std::uint64_t digest = 0;
-  std::uint16_t is_well = 0;
-  std::uint16_t mark = kMark;  ///< not there where a rank died: NCCL may end without its part
+  std::uint32_t is_well = 0;
   char text[244] = {};
 };
 
@@ -136,8 +134,7 @@ std::shared_ptr<GroupState> create_group(std::shared_ptr<EngineState> engine,
                           : join_nccl(*group, admission, group->communicator, diagnostics);
   if (!joined) return nullptr;
   const Communicator& ranks = group->communicator;
-  const Exchange wanted =
-      admission.exchange.value_or(usual_exchange(ranks.size, admission.loopback != nullptr));
+  const Exchange wanted = admission.exchange.value_or(kUsualExchange);
   bool connected = false;
   if (ranks.size > 1 &&
       !ranks.connect(ranks.state.get(), wanted == Exchange::kCopies, connected, diagnostics))
@@ -168,12 +165,6 @@ bool agree(const GroupState& group, const char* what, bool is_well, std::uint64_
   if (!is_well) return false;  // it has said why
   for (int rank = 0; rank < ranks.size; ++rank) {
     const Note& note = notes[static_cast<std::size_t>(rank)];
-    if (note.mark != kMark) {
-      const std::string reason = "rank " + std::to_string(rank) + " died before " + what;
-      ranks.abandon(ranks.state.get(), reason);
-      add_lost("the group is lost: " + reason, diagnostics);
-      return false;
-    }
     if (note.is_well == 0) {
       diagnostics.add(diagnostic(
           Code::kGroupMismatch,

@@ -85,8 +85,7 @@ ordered_json plan_for_explain(const SpecDocument& document, const BuildOptions& 
     rules = group::both(rules, group::cut_rules(plan.program));
   }
   const group::Work work = group::work_of_mask(document, shape, rules.unit);
-  const group::Exchange exchange =
-      exchange_of(options).value_or(group::usual_exchange(options.gpus, target.name == "cpu"));
+  const group::Exchange exchange = exchange_of(options).value_or(group::kUsualExchange);
   const group::Rates rates =
       group::known_rates(target.name, exchange, options.link_gb_s, options.tflops);
   group::Problem problem;

@@ -3,6 +3,7 @@
 #include <array>
 #include <chrono>
 #include <cstdio>
+#include <cstring>
 #include <thread>
 #include <vector>
 
@@ -14,7 +15,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Of each rank in all_gather.
+/// Of each rank in all_gather, the number of the call included.
 constexpr std::size_t kMostBytes = 1024;
 
 struct NcclRank {
@@ -25,6 +26,7 @@ struct NcclRank {
   DeviceBuffer scratch;
   std::unique_ptr<DeviceStream> stream;
   int rank = 0, size = 1;
+  std::uint64_t gathers = 0;         ///< calls of all_gather, as many on all ranks
   std::unique_ptr<PeerFlags> flags;  ///< null where ranks do not reach each other's memory
   std::vector<std::array<std::uint32_t, kFlags>> awaited;  ///< values of flags, of each peer
 
@@ -153,24 +155,47 @@ bool exchange(void* state, std::span<const Message> messages, void* stream,
   return wait_for_nccl(rank, ended, "ncclGroupEnd", diagnostics);
 }
 
+/// Parts of all ranks, one behind the other, in host memory.
+bool gather_parts(NcclRank& rank, const char* what, std::span<const unsigned char> mine,
+                  std::vector<unsigned char>& all, Diagnostics& diagnostics) {
+  const ContextScope scope(*rank.options.device);
+  const Driver& driver = *rank.options.device->driver;
+  auto* gathered = static_cast<unsigned char*>(rank.scratch.data()) + kMostBytes;
+  if (!rank.scratch.copy_in(mine.data(), mine.size(), diagnostics))
+    return give_up(rank, diagnostics);
+  const CUstream stream = rank.stream->handle();
+  const NcclResult begun = rank.options.nccl->ncclAllGather(
+      rank.scratch.data(), gathered, mine.size(), kNcclUint8, rank.communicator, stream);
+  all.resize(mine.size() * static_cast<std::size_t>(rank.size));
+  return wait_for_nccl(rank, begun, what, diagnostics) &&
+         wait_for_stream(rank, stream, diagnostics) &&
+         check_driver(
+             driver,
+             driver.cuMemcpyDtoH(all.data(), reinterpret_cast<CUdeviceptr>(gathered), all.size()),
+             "cuMemcpyDtoH", diagnostics);
+}
+
+/// Each part ends with the number of the call. Where a rank has died NCCL may end without its part,
+/// and what lies in its place is of an earlier call, or of none.
 bool all_gather(void* state, const char* what, const void* mine, std::size_t bytes, void* all,
                 Diagnostics& diagnostics) {
   NcclRank& rank = rank_of(state);
   if (!is_alive(rank, diagnostics)) return false;
-  const ContextScope scope(*rank.options.device);
-  const Nccl& nccl = *rank.options.nccl;
-  const Driver& driver = *rank.options.device->driver;
-  auto* gathered = static_cast<unsigned char*>(rank.scratch.data()) + kMostBytes;
-  if (!rank.scratch.copy_in(mine, bytes, diagnostics)) return give_up(rank, diagnostics);
-  const CUstream stream = rank.stream->handle();
-  const NcclResult begun = nccl.ncclAllGather(rank.scratch.data(), gathered, bytes, kNcclUint8,
-                                              rank.communicator, stream);
-  return wait_for_nccl(rank, begun, what, diagnostics) &&
-         wait_for_stream(rank, stream, diagnostics) &&
-         check_driver(driver,
-                      driver.cuMemcpyDtoH(all, reinterpret_cast<CUdeviceptr>(gathered),
-                                          bytes * static_cast<std::size_t>(rank.size)),
-                      "cuMemcpyDtoH", diagnostics);
+  const std::uint64_t number = ++rank.gathers;
+  std::vector<unsigned char> part(bytes + sizeof number), parts;
+  std::memcpy(part.data(), mine, bytes);
+  std::memcpy(part.data() + bytes, &number, sizeof number);
+  if (!gather_parts(rank, what, part, parts, diagnostics)) return false;
+  for (int peer = 0; peer < rank.size; ++peer) {
+    const auto index = static_cast<std::size_t>(peer);
+    const unsigned char* theirs = parts.data() + index * part.size();
+    if (std::memcmp(theirs + bytes, &number, sizeof number) != 0) {
+      abort(rank, "rank " + std::to_string(peer) + " died before " + what);
+      return is_alive(rank, diagnostics);
+    }
+    std::memcpy(static_cast<unsigned char*>(all) + index * bytes, theirs, bytes);
+  }
+  return true;
 }
 
 PeerRank peer_rank_of(void* state) {
@@ -260,7 +285,8 @@ bool finish(std::shared_ptr<NcclRank> state, int rank, int size, Communicator& c
   state->stream = std::make_unique<DeviceStream>(device, diagnostics);
   state->scratch =
       DeviceBuffer(device, kMostBytes * (static_cast<std::size_t>(size) + 1), diagnostics);
-  if (diagnostics.has_errors()) return false;
+  // Memory that another group had before may hold the number of a call.
+  if (diagnostics.has_errors() || !state->scratch.fill_zero(diagnostics)) return false;
   state->rank = rank;
   state->size = size;
   communicator = {rank,  size,     std::move(state), exchange,    all_gather,   connect,

@@ -32,10 +32,10 @@ LACUNA_API void lacuna_loopback_destroy(lacuna_loopback* loopback);
 /* For one rank, which gives it to the others by means of the host's: ncclGetUniqueId. */
 LACUNA_API lacuna_status lacuna_group_unique_id(lacuna_engine* engine, void* unique_id);
 
-/* How ranks exchange. By copies where each asks for them and reaches the memory of every other one,
- * as GPUs of one host do; else by messages. */
+/* How ranks exchange. By copies where none asks for messages and each reaches the memory of every
+ * other one, as GPUs of one host do; else by messages. */
 typedef enum lacuna_exchange {
-  LACUNA_EXCHANGE_AUTO = 0,     /* copies between two ranks and in a loopback, else messages */
+  LACUNA_EXCHANGE_AUTO = 0,     /* copies where they are possible, else messages */
   LACUNA_EXCHANGE_MESSAGES = 1, /* of NCCL's */
   LACUNA_EXCHANGE_COPIES = 2    /* by copy engines, into memory that ranks share */
 } lacuna_exchange;

@@ -70,7 +70,7 @@ class Group:
 
     timeout_s: how long a rank waits for others, 0 for 60. link_gb_s, tflops: of the link between ranks and of attention on
     one; 0: measured on GPUs when the group is made, or known. exchange: "messages" of NCCL's, or "copies" into memory that
-    ranks of one host share; "auto": copies between two ranks and in a loopback, else messages."""
+    ranks of one host share; "auto": copies where that is possible."""
 
     def __init__(self, engine: _lacuna.Engine, rank: int, size: int, **more: Any):
         self.engine, self.rank, self.size = engine, rank, size

@@ -326,6 +326,15 @@ TEST_F(GroupProtocol, ARankThatDiedBeforeItSaidAnythingIsLost) {
   EXPECT_NE(error.find("E0713"), std::string::npos) << error;
 }
 
+TEST_F(GroupProtocol, WhatADeadRankSaidBeforeIsNotTakenForItsAnswer) {
+  const Group made = group();
+  plan(made);
+  nccl().peers_are_dead = true;
+  const std::string error = error_of([&] { plan(made); });
+  EXPECT_NE(error.find("rank 1 died before compile"), std::string::npos) << error;
+  EXPECT_NE(error.find("E0713"), std::string::npos) << error;
+}
+
 TEST_F(GroupProtocol, AMissingNcclIsNamed) {
   const ScopedVariable nowhere("LACUNA_NCCL_PATH", "/nowhere/libnccl.so.2");
   const Engine e = engine("cuda:0");
