@@ -19,9 +19,16 @@ struct Shift {
   bool is_sum;
 };
 
-/// Query tiles mean those of attend in a gate, else those of the predictor.
-std::optional<Shift> shift_of(Variable variable, bool in_attend) {
+/// Where a formula stands. Query tiles mean those of attend in a gate, else those of the predictor.
+struct FormulaSite {
+  PartKind kind;
+  bool in_attend;
+};
+
+std::optional<Shift> shift_of(Variable variable, FormulaSite site) {
   using enum PositionParam;
+  const bool is_of_heads = variable == Variable::kH || variable == Variable::kNH;
+  if (site.kind == PartKind::kHeads && !is_of_heads) return std::nullopt;
   switch (variable) {
     case Variable::kQ:
     case Variable::kQ0:
@@ -34,17 +41,17 @@ std::optional<Shift> shift_of(Variable variable, bool in_attend) {
     case Variable::kNH:
       return Shift{kNH, false};
     case Variable::kI:
-      return Shift{in_attend ? kFirstGateTile : kFirstKeepTile, true};
+      return Shift{site.in_attend ? kFirstGateTile : kFirstKeepTile, true};
     case Variable::kNI:
-      return Shift{in_attend ? kGateTiles : kKeepTiles, false};
+      return Shift{site.in_attend ? kGateTiles : kKeepTiles, false};
     default:
       return std::nullopt;
   }
 }
 
-std::optional<Shift> shift_of(const ExprNode& node, bool in_attend) {
+std::optional<Shift> shift_of(const ExprNode& node, FormulaSite site) {
   if (node.op != ExprOp::kVariable) return std::nullopt;
-  return shift_of(static_cast<Variable>(node.symbol), in_attend);
+  return shift_of(static_cast<Variable>(node.symbol), site);
 }
 
 /// Is child `c` of a node an index that the formula does not write out?
@@ -54,9 +61,9 @@ bool is_site_index(const Expr& expr, const ExprNode& node, std::size_t c) {
 }
 
 /// Which PositionParams the formula needs.
-void note_needed(const Expr& expr, bool in_attend, std::array<bool, kCount>& needed) {
+void note_needed(const Expr& expr, FormulaSite site, std::array<bool, kCount>& needed) {
   const auto note = [&](const ExprNode& node) {
-    if (const auto shift = shift_of(node, in_attend))
+    if (const auto shift = shift_of(node, site))
       needed[static_cast<std::size_t>(shift->param)] = true;
   };
   note(expr.root());
@@ -71,11 +78,11 @@ void note_needed(const Expr& expr, bool in_attend, std::array<bool, kCount>& nee
 /// Where each PositionParam stands among the parameters; -1: not needed.
 using Indices = std::array<int, kCount>;
 
-Expr shift_formula(const Expr& expr, bool in_attend, const Indices& indices,
+Expr shift_formula(const Expr& expr, FormulaSite site, const Indices& indices,
                    const std::vector<ParamSymbol>& parameters) {
   ExprBuilder builder;
   return rewritten(builder, expr, parameters, [&](const ExprNode& node, ExprChildren children) {
-    const auto shift = shift_of(node, in_attend);
+    const auto shift = shift_of(node, site);
     const int param = shift ? indices[static_cast<std::size_t>(shift->param)] : -1;
     if (param >= 0) {
       const int by = builder.parameter(param, ExprType::kI32, kNoChildren);
@@ -123,22 +130,22 @@ std::optional<Indices> append_params(const std::array<bool, kCount>& needed, Pro
 
 }  // namespace
 
-Program shift_positions(Program program, Diagnostics& diagnostics) {
+Program shift_positions(Program program, PartKind kind, Diagnostics& diagnostics) {
   std::array<bool, kCount> needed{};
   const auto visit = [&](const auto& use) {
     for (Node& node : program.nodes) {
-      const bool in_attend = std::holds_alternative<Attend>(node.op);
-      for_each_formula(node.op, [&](Expr& expr) { use(expr, in_attend); });
+      const FormulaSite site = {kind, std::holds_alternative<Attend>(node.op)};
+      for_each_formula(node.op, [&](Expr& expr) { use(expr, site); });
     }
   };
-  visit([&](const Expr& expr, bool in_attend) { note_needed(expr, in_attend, needed); });
+  visit([&](const Expr& expr, FormulaSite site) { note_needed(expr, site, needed); });
   const auto indices = append_params(needed, program, diagnostics);
   if (!indices) return program;
   std::vector<ParamSymbol> parameters;
   parameters.reserve(program.params.size());
   for (const ParamSpec& param : program.params) parameters.push_back(param.symbol);
-  visit([&](Expr& expr, bool in_attend) {
-    expr = shift_formula(expr, in_attend, *indices, parameters);
+  visit([&](Expr& expr, FormulaSite site) {
+    expr = shift_formula(expr, site, *indices, parameters);
   });
   return program;
 }

@@ -34,11 +34,17 @@ constexpr std::string_view name_of(PositionParam param) {
   return kPositionParamNames[static_cast<std::size_t>(param)];
 }
 
+/// What a part may be.
+enum class PartKind : std::uint8_t {
+  kQueriesOfHeads,  ///< some queries of some heads
+  kHeads,           ///< all queries of some heads: positions of queries stay
+};
+
 /// The program with formulas over positions in the whole. The PositionParams that they read come
 /// behind the spec's parameters; dimensions of parameters that formulas do not write out (heads,
 /// q_tiles) are still indexed by positions in the part. Keys are all there, so k and n_k stay.
 /// Adds a diagnostic where the spec has a parameter of such a name, or too many.
-Program shift_positions(Program program, Diagnostics& diagnostics);
+Program shift_positions(Program program, PartKind kind, Diagnostics& diagnostics);
 
 /// The parameter of a position.
 ParamSpec position_param(PositionParam param);

@@ -360,7 +360,9 @@ Program build_program(const SpecDocument& document, const BuildOptions& options,
   const Loader loader = choose_loader(document, diagnostics);
   Program program = ProgramBuilder(document.spec, options, loader).build();
   // Positions first: a part of a problem has whole means, and formulas find their tokens in it.
-  if (options.positions) program = shift_positions(std::move(program), diagnostics);
+  const PartKind part =
+      options.batch == BatchLayout::kUniform ? PartKind::kQueriesOfHeads : PartKind::kHeads;
+  if (options.positions) program = shift_positions(std::move(program), part, diagnostics);
   take_means({document.spec.branch.means, document.spec.branch.query_means}, program);
   return program;
 }

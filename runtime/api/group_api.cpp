@@ -95,6 +95,7 @@ std::string read_problem(const lacuna_group_problem& problem, group::PlanRequest
            std::to_string(static_cast<int>(problem.scheme));
   request.problem.shape = launch_shape(shape);
   request.problem.layout = {static_cast<group::LayoutKind>(problem.layout), problem.stripe};
+  request.problem.sequences = {problem.sequences, problem.max_n_q, problem.max_n_k};
   request.problem.lse = problem.lse != 0;
   request.problem.strided = problem.strided != 0;
   if (problem.scheme != LACUNA_SCHEME_AUTO)
@@ -209,7 +210,8 @@ lacuna_status lacuna_group_plan_create(lacuna_group_kernel* kernel,
     if (kernel == nullptr) return fail_call("kernel: expected a handle, got null");
     if (problem == nullptr) return fail_call("problem: expected lacuna_group_problem, got null");
     lacuna_group_problem known;
-    std::string misfit = read_struct("lacuna_group_problem", *problem, sizeof(known), known);
+    std::string misfit = read_struct("lacuna_group_problem", *problem,
+                                     offsetof(lacuna_group_problem, sequences), known);
     group::PlanRequest request;
     if (misfit.empty()) misfit = read_problem(known, request);
     if (!misfit.empty()) return fail_call(misfit);

@@ -182,8 +182,8 @@ bool agree(const GroupState& group, const char* what, bool is_well, std::uint64_
 }
 
 std::string group_refusal(const LaunchContract& contract) {
-  if (contract.batch != BatchLayout::kUniform)
-    return "a group takes batches of one length, not sequences or pages";
+  if (contract.batch == BatchLayout::kPages)
+    return "a group takes batches of one length and sequences, not pages";
   if (contract.head_dim_v != contract.head_dim)
     return "head_dim_v " + std::to_string(contract.head_dim_v) +
            ": a group exchanges rows of one width, that of q and k";
@@ -229,6 +229,8 @@ std::shared_ptr<GroupKernel> compile_group_kernel(std::shared_ptr<GroupState> gr
   if (is_well) {
     const LaunchContract& contract = made->kernel->lowered().contract;
     const std::vector<const Program*> programs = programs_of(*made->kernel);
+    if (contract.batch == BatchLayout::kSequences)
+      made->rules.no_query_cut = "each launch says where its sequences begin";
     for (const Program* program : programs) {
       digest = digest * 0x100000001b3U + hash_program(*program);
       made->rules = both(made->rules, cut_rules(*program));

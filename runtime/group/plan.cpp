@@ -10,8 +10,12 @@
 namespace lacuna::group {
 namespace {
 
-std::string shape_text(const LaunchShape& shape) {
-  return "batch " + std::to_string(shape.n_b) + ", heads " + std::to_string(shape.n_h) +
+std::string shape_text(const LaunchShape& shape, const SequenceLimits& sequences) {
+  return (sequences.count == 0 ? ""
+                               : std::to_string(sequences.count) + " sequences of at most " +
+                                     std::to_string(sequences.max_n_q) + " queries and " +
+                                     std::to_string(sequences.max_n_k) + " keys, ") +
+         "batch " + std::to_string(shape.n_b) + ", heads " + std::to_string(shape.n_h) +
          ", heads_kv " + std::to_string(shape.n_h_kv) + ", n_q " + std::to_string(shape.n_q) +
          ", n_k " + std::to_string(shape.n_k);
 }
@@ -27,8 +31,9 @@ std::uint64_t digest_of(const Traffic& traffic) {
   const Problem& p = traffic.problem;
   std::uint64_t hash = 0xcbf29ce484222325U;
   const auto add = [&](std::int64_t value) { hash = mix(hash, static_cast<std::uint64_t>(value)); };
-  for (const std::int32_t extent : {p.shape.n_b, p.shape.n_h, p.shape.n_h_kv, p.shape.n_q,
-                                    p.shape.n_k, p.layout.stripe, p.head_dim, p.element_bytes})
+  for (const std::int32_t extent :
+       {p.shape.n_b, p.shape.n_h, p.shape.n_h_kv, p.shape.n_q, p.shape.n_k, p.sequences.count,
+        p.sequences.max_n_q, p.sequences.max_n_k, p.layout.stripe, p.head_dim, p.element_bytes})
     add(extent);
   add(static_cast<int>(p.layout.kind));
   add(p.lse);
@@ -88,7 +93,9 @@ class Planner {
 
   bool check_request() {
     const LaunchShape& shape = request_.problem.shape;
-    if (!check_shape(lowered_.contract, shape, diagnostics_)) return false;
+    if (!check_sequences() ||
+        !check_shape(lowered_.contract, request_.problem.launch_shape(shape), diagnostics_))
+      return false;
     const Layout& layout = request_.problem.layout;
     if (layout.kind == LayoutKind::kStriped && layout.stripe < 1)
       return refuse(Code::kCallArgument,
@@ -105,7 +112,28 @@ class Planner {
     return true;
   }
 
+  bool check_sequences() {
+    const auto& [count, max_n_q, max_n_k] = request_.problem.sequences;
+    if (lowered_.contract.batch != BatchLayout::kSequences)
+      return count == 0 ||
+             refuse(Code::kCallArgument, "sequences: expected 0, got " + std::to_string(count) +
+                                             ": the kernel was compiled for a batch of one length");
+    if (count < 1 || max_n_q < 0 || max_n_k < 0)
+      return refuse(Code::kCallArgument,
+                    "sequences, max_n_q, max_n_k: expected 1 or more, and 0 or more, got " +
+                        std::to_string(count) + ", " + std::to_string(max_n_q) + ", " +
+                        std::to_string(max_n_k));
+    if (request_.problem.shape.n_b != 1)
+      return refuse(Code::kCallArgument,
+                    "shape.batch: of sequences expected 1, which has the tokens of all, got " +
+                        std::to_string(request_.problem.shape.n_b));
+    return request_.work.empty() ||
+           refuse(Code::kCallArgument, "work: of sequences expected none: heads stay whole");
+  }
+
   Work work_of(const LaunchShape& shape) const {
+    if (const std::int32_t count = request_.problem.sequences.count; count > 0)
+      return work_of_sequences(kernel_.kernel->document, shape, count, kernel_.rules.unit);
     if (request_.work.empty())
       return work_of_mask(kernel_.kernel->document, shape, kernel_.rules.unit);
     return work_of_tiles(request_.work, lowered_.plan.program, shape, kernel_.rules.unit);
@@ -126,9 +154,9 @@ class Planner {
     const LaunchShape& whole = plan.traffic.problem.shape;
     for (std::size_t n = 0; n < launches.size(); ++n) {
       const Piece& piece = launches[n].piece;
-      const LaunchShape shape = {whole.n_b, piece.heads.count(),
-                                 kv_heads_of(piece.heads, whole).count(), piece.q.count(),
-                                 whole.n_k};
+      const LaunchShape shape = plan.traffic.problem.launch_shape(
+          {whole.n_b, piece.heads.count(), kv_heads_of(piece.heads, whole).count(), piece.q.count(),
+           whole.n_k});
       const auto bytes = lacuna::workspace_bytes(*kernel_.kernel, shape, diagnostics_);
       if (!bytes) return false;
       std::size_t& most = plan.lane_bytes[n % kLanes];
@@ -137,9 +165,11 @@ class Planner {
     plan.workspace_bytes = plan.traffic.by_copies ? 0 : plan.schedule.buffer_bytes;
     for (std::size_t lane = 0; lane < kLanes; ++lane)
       plan.lane_offset[lane] = reserve(plan, plan.lane_bytes[lane]);
-    for (const PieceLaunch& launch : launches)
-      plan.counts_offset.push_back(reserve(plan, counts_bytes(launch.piece, whole)));
     plan.no_counts = counts_refusal(plan.traffic);
+    for (const PieceLaunch& launch : launches) {
+      const std::size_t bytes = plan.no_counts.empty() ? counts_bytes(launch.piece, whole) : 0;
+      plan.counts_offset.push_back(reserve(plan, bytes));
+    }
     return true;
   }
 
@@ -157,6 +187,7 @@ class Planner {
 
   /// Tiles are those of the whole problem only where every piece begins with one.
   std::string counts_refusal(const Traffic& traffic) const {
+    if (traffic.problem.sequences.count > 0) return "a group has none of sequences";
     if (lowered_.contract.has_branches) return "each branch has tiles of its own";
     if (lowered_.contract.packs_heads) return "heads that share keys share work tiles";
     for (const std::vector<Piece>& pieces : traffic.pieces) {
@@ -193,7 +224,7 @@ std::shared_ptr<GroupPlan> make_group_plan(std::shared_ptr<GroupKernel> kernel,
   const bool is_well = Planner(*kernel, request, found).fill(*plan);
   std::string text = found.items.empty() ? "" : found.items.front().message;
   if (is_well) {
-    text = shape_text(request.problem.shape) + ", layout " +
+    text = shape_text(request.problem.shape, request.problem.sequences) + ", layout " +
            std::string(name_of(request.problem.layout.kind)) +
            (request.problem.lse ? ", with lse" : "");
   }

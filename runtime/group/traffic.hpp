@@ -15,14 +15,28 @@ namespace lacuna::group {
 enum class TensorId : std::uint8_t { kQ, kK, kV, kO, kLse };
 inline constexpr int kTensorCount = 5;
 
+/// A batch of sequences, as a plan knows it: where they begin comes with each launch.
+struct SequenceLimits {
+  std::int32_t count = 0;  ///< 0: a batch of one length
+  std::int32_t max_n_q = 0, max_n_k = 0;
+
+  bool operator==(const SequenceLimits&) const = default;
+};
+
 /// A problem as all ranks describe it.
 struct Problem {
-  LaunchShape shape;  ///< of the whole
+  LaunchShape shape;  ///< of the whole; of sequences all tokens, in one batch entry
   Layout layout;
   bool lse = false;      ///< launches pass an lse
   bool strided = false;  ///< rows of q, k, v and o do not lie one behind the other
   int head_dim = 0, element_bytes = 0;
+  SequenceLimits sequences{};
 
+  /// What a kernel is launched with where it takes a part of `shape`.
+  LaunchShape launch_shape(LaunchShape part) const {
+    if (sequences.count == 0) return part;
+    return {sequences.count, part.n_h, part.n_h_kv, sequences.max_n_q, sequences.max_n_k};
+  }
   std::size_t row_bytes(TensorId tensor) const {
     return tensor == TensorId::kLse
                ? sizeof(float)

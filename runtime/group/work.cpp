@@ -188,6 +188,14 @@ Work work_of_mask(const SpecDocument& document, const LaunchShape& shape, std::i
   return sum;
 }
 
+Work work_of_sequences(const SpecDocument& document, const LaunchShape& shape, std::int32_t count,
+                       std::int32_t unit) {
+  Work work = work_of_mask(document, shape, unit);
+  for (double& pairs : work.pairs) pairs /= count;
+  work.seen.clear();  // a sequence's keys are not those that the mask shows of all tokens
+  return work;
+}
+
 Work work_of_tiles(std::span<const float> tiles, const Program& program, const LaunchShape& shape,
                    std::int32_t unit) {
   const Attend& attend = attend_of(program);

@@ -45,6 +45,11 @@ struct Work {
 /// Parameters count with their defaults, since tensors of a device are not read here.
 Work work_of_mask(const SpecDocument& document, const LaunchShape& shape, std::int32_t unit);
 
+/// Of `count` sequences, which have the tokens of `shape` together: as if all were equally long.
+/// Queries of one head stay together, so where they begin does not matter.
+Work work_of_sequences(const SpecDocument& document, const LaunchShape& shape, std::int32_t count,
+                       std::int32_t unit);
+
 /// `tiles`: [heads, ceil(n_q / tile_q)] numbers of tiles that were computed before.
 Work work_of_tiles(std::span<const float> tiles, const Program& program, const LaunchShape& shape,
                    std::int32_t unit);

@@ -130,6 +130,14 @@ Tensor counts_of(Results& results, const Shape& s, const Tile& tile) {
   return Tensor(results.counts.data(), i32, {s.batch, s.heads, q_tiles_of(s, tile), 3});
 }
 
+CompileOptions options_of(const Whole& whole) {
+  CompileOptions options;
+  options.head_dim = whole.dim;
+  options.dtype = f32;
+  if (whole.ragged.count() > 0) options.batch = Batch::kSequences;
+  return options;
+}
+
 void run_rank(const Whole& whole, const Spec& spec, const GroupCase& c, const MakeParams& params,
               int launches, const Loopback& loopback, int rank, GroupRun& run) {
   const Engine engine = cpu_engine();
@@ -139,15 +147,19 @@ void run_rank(const Whole& whole, const Spec& spec, const GroupCase& c, const Ma
                                              .link_gb_s = c.link_gb_s,
                                              .exchange = c.exchange,
                                              .loopback = &loopback});
-  const GroupKernel kernel = group.compile(spec, {.head_dim = whole.dim, .dtype = f32});
+  const GroupKernel kernel = group.compile(spec, options_of(whole));
   const Shape& s = whole.shape;
+  Ragged ragged = whole.ragged;
   const GroupPlan plan = kernel.plan({.shape = s,
                                       .layout = c.layout,
                                       .stripe = c.stripe,
                                       .scheme = c.scheme,
                                       .lse = has_lse(spec),
                                       .strided = c.token_major,
-                                      .work = c.work});
+                                      .work = c.work,
+                                      .sequences = ragged.count(),
+                                      .max_n_q = ragged.max_n_q,
+                                      .max_n_k = ragged.max_n_k});
   run.plans[static_cast<std::size_t>(rank)] = plan.json();
   const Held of_q = held_by(c, rank, s.heads, s.heads_kv, s.n_q, false);
   const Held of_k = held_by(c, rank, s.heads, s.heads_kv, s.n_k, true);
@@ -162,6 +174,7 @@ void run_rank(const Whole& whole, const Spec& spec, const GroupCase& c, const Ma
   // Ranks write to different places.
   if (c.with_counts) args.counts = counts_of(run.results, s, kernel.tile());
   args.params = params();
+  if (ragged.count() > 0) args.sequences = sequences_of(ragged);
   args.workspace = workspace.data();
   args.workspace_bytes = workspace.bytes();
   for (int i = 0; i < launches; ++i) plan.launch(args);
@@ -185,6 +198,16 @@ Whole make_whole(const Shape& shape, int dim) {
   return {shape, dim, wave(q, 0.37F), wave(k, 0.53F), wave(k, 0.71F)};
 }
 
+Sequences sequences_of(Ragged& ragged) {
+  const std::int64_t count = ragged.count();
+  return {.count = ragged.count(),
+          .max_n_q = ragged.max_n_q,
+          .max_n_k = ragged.max_n_k,
+          .q_begin = Tensor(ragged.q_begin.data(), i32, {count + 1}),
+          .n_k = Tensor(ragged.n_k.data(), i32, {count}),
+          .k_begin = Tensor(ragged.k_begin.data(), i32, {count})};
+}
+
 Engine cpu_engine() {
   EngineOptions options;
   options.device = "cpu";
@@ -203,8 +226,9 @@ Results run_alone(const Whole& whole, const Spec& spec, const MakeParams& params
   const Shape& s = whole.shape;
   Whole copy = whole;
   Results results = empty_results(whole);
-  const Kernel kernel = cpu_engine().compile(spec, {.head_dim = whole.dim, .dtype = f32});
+  const Kernel kernel = cpu_engine().compile(spec, options_of(whole));
   LaunchArgs args;
+  if (copy.ragged.count() > 0) args.sequences = sequences_of(copy.ragged);
   args.q = Tensor(copy.q.data(), f32, {s.batch, s.heads, s.n_q, whole.dim});
   args.k = Tensor(copy.k.data(), f32, {s.batch, s.heads_kv, s.n_k, whole.dim});
   args.v = Tensor(copy.v.data(), f32, {s.batch, s.heads_kv, s.n_k, whole.dim});
@@ -249,8 +273,7 @@ GroupRun run_together(const Whole& whole, const Spec& spec, const GroupCase& c,
   GroupRun run{
       empty_results(whole), {}, std::vector<std::string>(static_cast<std::size_t>(c.ranks))};
   if (c.with_counts)
-    add_counts(run.results, whole.shape,
-               cpu_engine().compile(spec, {.head_dim = whole.dim, .dtype = f32}).tile());
+    add_counts(run.results, whole.shape, cpu_engine().compile(spec, options_of(whole)).tile());
   const Loopback loopback(c.ranks);
   run.errors = in_threads(
       c.ranks, [&](int rank) { run_rank(whole, spec, c, params, launches, loopback, rank, run); });

@@ -10,11 +10,22 @@
 
 namespace lacuna::test {
 
+/// Sequences of a batch, as lacuna_sequences has them.
+struct Ragged {
+  std::int32_t max_n_q = 0, max_n_k = 0;
+  std::vector<std::int32_t> q_begin, n_k, k_begin;
+
+  std::int32_t count() const { return static_cast<std::int32_t>(n_k.size()); }
+};
+/// The tensors of a launch's; `ragged` outlives them.
+Sequences sequences_of(Ragged& ragged);
+
 /// Values of the whole, f32, [heads, tokens, dim] of one batch entry after the other.
 struct Whole {
   Shape shape{};
   int dim = 64;
   std::vector<float> q, k, v;
+  Ragged ragged{};  ///< none: a batch of one length
 };
 Whole make_whole(const Shape& shape, int dim = 64);
 

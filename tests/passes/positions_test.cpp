@@ -39,6 +39,19 @@ TEST(ShiftPositions, MasksAndScoresSeeTheWhole) {
                                                             "group_n_q", "group_first_h"}));
 }
 
+/// Their queries stay together, and begin where a launch says.
+TEST(ShiftPositions, OfSequencesHeadsAloneSeeTheWhole) {
+  Diagnostics diagnostics;
+  const SpecDocument document =
+      read_document(R"("attention": {"mask": "k <= q + n_k - n_q", "score": "s + n_q * h / n_h"})");
+  const Program program = make_plan(document, {.batch = BatchLayout::kSequences, .positions = true},
+                                    target("sm_90a"), diagnostics)
+                              .program;
+  EXPECT_EQ(text_of(diagnostics), "");
+  EXPECT_EQ(print_expr(attend_of(program).mask), "k <= q + n_k - n_q");
+  EXPECT_EQ(param_names(program), (std::vector<std::string>{"group_first_h", "group_n_h"}));
+}
+
 TEST(ShiftPositions, TilesAreThoseOfTheirSite) {
   const Program program = program_of(
       R"("params": {"t": {"shape": "[heads, q_tiles]", "default": 0, "doc": ""}},

@@ -58,11 +58,18 @@ class Checker {
                                           std::to_string(ranks_.rank) + "), got " +
                                           std::to_string(got));
     };
-    check_one("q", "batch", share.n_b, bound_.shape.n_b);
-    check_one("q", "heads", share.n_h, bound_.shape.n_h);
-    check_one("k", "heads_kv", share.n_h_kv, bound_.shape.n_h_kv);
-    check_one("q", "n_q", share.n_q, bound_.shape.n_q);
-    check_one("k", "n_k", share.n_k, bound_.shape.n_k);
+    const auto& q = bound_[TensorRole::kQ].extent;
+    const auto& k = bound_[TensorRole::kK].extent;
+    check_one("q", "batch", share.n_b, q[0]);
+    check_one("q", "heads", share.n_h, q[1]);
+    check_one("k", "heads_kv", share.n_h_kv, k[1]);
+    check_one("q", "n_q", share.n_q, q[2]);
+    check_one("k", "n_k", share.n_k, k[2]);
+    const SequenceLimits& sequences = problem_.sequences;
+    if (sequences.count == 0) return !diagnostics_.has_errors();
+    check_one("sequences", "count", sequences.count, bound_.shape.n_b);
+    check_one("sequences", "max_n_q", sequences.max_n_q, bound_.shape.n_q);
+    check_one("sequences", "max_n_k", sequences.max_n_k, bound_.shape.n_k);
     return !diagnostics_.has_errors();
   }
 
@@ -95,7 +102,7 @@ class Checker {
   }
 
   std::int64_t extent_of(const ParamDim& dim) const {
-    const LaunchShape& shape = problem_.shape;
+    const LaunchShape shape = problem_.launch_shape(problem_.shape);
     switch (dim.axis) {
       case ParamAxis::kBatch:
         return shape.n_b;

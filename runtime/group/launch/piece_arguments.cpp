@@ -82,7 +82,7 @@ class Builder {
       Range kept = {0, static_cast<std::int32_t>(whole.shape[d])};
       const std::int32_t tile_q = plan_.tensors.tile_q;
       if (param.symbol.shape[d] == ParamAxis::kHeads) kept = piece.heads;
-      if (param.symbol.shape[d] == ParamAxis::kQTiles)
+      if (param.symbol.shape[d] == ParamAxis::kQTiles && problem_.sequences.count == 0)
         kept = {piece.q.begin / tile_q, ceil_div(piece.q.end, tile_q)};
       part.shape[d] = kept.count();
       offset += kept.begin * part.strides[d];
@@ -176,6 +176,7 @@ PieceArguments::PieceArguments(const LaunchPlaces& places, std::size_t n, void* 
   args.params_count = params.count;
   args.stream = stream;
   args.softmax_scale = places.args.softmax_scale;
+  args.sequences = places.args.sequences;
   if (!places.plan.traffic.by_copies && places.plan.schedule.has_exchange_beside(n))
     args.sm_margin = places.plan.kernel->group->sm_margin;
   args.workspace_bytes = places.plan.lane_bytes[lane];

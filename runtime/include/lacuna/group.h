@@ -64,7 +64,7 @@ LACUNA_API lacuna_status lacuna_group_create(lacuna_engine* engine,
 /* Work in flight is given up: lacuna_group_synchronize first. */
 LACUNA_API void lacuna_group_destroy(lacuna_group* group);
 
-/* (all) As lacuna_compile and lacuna_prepare. Not for sequences, pages, external masks, permuted
+/* (all) As lacuna_compile and lacuna_prepare. Not for pages, external masks, permuted
  * tokens and previous_lse: an error says so. */
 LACUNA_API lacuna_status lacuna_group_compile(lacuna_group* group, const char* spec_json,
                                               size_t bytes, const lacuna_compile_options* options,
@@ -99,6 +99,10 @@ typedef struct lacuna_group_problem {
   const float* work; /* optional: [heads, q_tiles] numbers of tiles, by which work is equal, the
                         same on all ranks: counts of an earlier call. NULL: what the mask leaves */
   size_t work_count; /* heads * q_tiles, those of the whole */
+  /* Of kernels compiled for LACUNA_BATCH_SEQUENCES: how many there are, and the most queries and
+   * keys that one of them may have, as in lacuna_sequences; shape.batch is 1, shape.n_q and
+   * shape.n_k are the rows of q and k in the whole. Heads stay whole. Else 0. */
+  int32_t sequences, max_n_q, max_n_k;
 } lacuna_group_problem;
 
 /* (all) Where ranks copy, a plan has device memory of its own, which they share: no part of the
@@ -115,7 +119,7 @@ LACUNA_API void lacuna_group_plan_destroy(lacuna_group_plan* plan);
  *  exchange has chunks, which come under attention. shared_bytes: the plan's memory on this rank,
  *  where ranks copy. Valid while the plan lives. */
 LACUNA_API const char* lacuna_group_plan_json(const lacuna_group_plan* plan);
-/* Extents of this rank's tensors. */
+/* Extents of this rank's tensors; of sequences n_q and n_k are their rows. */
 LACUNA_API lacuna_status lacuna_group_plan_shape(const lacuna_group_plan* plan,
                                                  lacuna_shape* shape);
 LACUNA_API lacuna_status lacuna_group_plan_workspace_bytes(const lacuna_group_plan* plan,
@@ -125,9 +129,11 @@ LACUNA_API lacuna_status lacuna_group_plan_workspace_bytes(const lacuna_group_pl
  * all ranks. counts are of the whole problem, too: a rank writes those of its tiles and leaves the
  * others, so that the sum over ranks of what was zero is that of one GPU; the visited ones can be
  * `work` of a later plan. No tile_mask or selection. stage_events: those of "events" in the plan's
- * JSON, in its order (GPU only). Enqueues on `stream`, and on streams of the group's that it waits
- * for, without waiting itself, except where NCCL connects; refused during stream capture. An error
- * on one rank loses the group: the others learn it at once (loopback) or when their time is up. */
+ * JSON, in its order (GPU only). sequences: those of the whole, the same on all ranks; then
+ * counts are refused. Enqueues on `stream`, and on streams
+ * of the group's that it waits for, without waiting itself, except where NCCL connects; refused
+ * during stream capture. An error on one rank loses the group: the others learn it at once
+ * (loopback) or when their time is up. */
 LACUNA_API lacuna_status lacuna_group_launch(lacuna_group_plan* plan,
                                              const lacuna_launch_args* args);
 /* Waits until `stream` has run. Use it in place of cuStreamSynchronize: where a rank is lost, this

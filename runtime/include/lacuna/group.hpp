@@ -57,6 +57,7 @@ struct GroupProblem {
   Scheme scheme = Scheme::kAuto;
   bool lse = false, strided = false;
   std::vector<float> work = {};
+  std::int32_t sequences = 0, max_n_q = 0, max_n_k = 0;
 };
 
 class GroupPlan {
@@ -103,6 +104,9 @@ class GroupKernel {
     raw.strided = problem.strided ? 1 : 0;
     raw.work = problem.work.empty() ? nullptr : problem.work.data();
     raw.work_count = problem.work.size();
+    raw.sequences = problem.sequences;
+    raw.max_n_q = problem.max_n_q;
+    raw.max_n_k = problem.max_n_k;
     lacuna_group_plan* handle = nullptr;
     detail::check(lacuna_group_plan_create(handle_.get(), &raw, &handle));
     return GroupPlan({handle, lacuna_group_plan_destroy});

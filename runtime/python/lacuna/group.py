@@ -20,11 +20,18 @@ from . import _lacuna
 from .arrays import library_of, stream_handle
 from .errors import ArgumentError, DeviceError, Error, warn_of
 from .kernel import dtype_name, engine_of
+from .sequences import Sequences
 from .spec import Spec, SpecLike, spec_of
 
 _KEPT_PLANS = 64  # by a group, for `attention`
 _MISMATCH = "E0506"
 Shape = tuple[int, int, int, int, int]
+
+
+def _limits_of(sequences: Sequences) -> tuple[int, int, int]:
+    if sequences.max_n_q is None or sequences.max_n_k is None:
+        raise ArgumentError("sequences: expected max_n_q and max_n_k, by which a group plans")
+    return int(sequences.n_k.shape[0]), sequences.max_n_q, sequences.max_n_k
 
 
 class _Stream:
@@ -42,22 +49,22 @@ class Plan(_lacuna.GroupPlan):
         lacuna_group_plan_json in group.h says.
     shape: (batch, heads, heads_kv, n_q, n_k) of this rank's tensors; tile: (q, k) of the kernel."""
 
-    def __init__(self, last: _Stream, kernel: _lacuna.GroupKernel, shape: Shape, layout: str, stripe: int, scheme: str, lse: bool, strided: bool,
-                 work: list[float]):
-        super().__init__(kernel, shape, layout, stripe, scheme, lse, strided, work)
+    def __init__(self, last: _Stream, kernel: _lacuna.GroupKernel, shape: Shape, layout: str, stripe: int, scheme: str, lse: bool,
+                 strided: bool, work: list[float], sequences: tuple[int, int, int]):
+        super().__init__(kernel, shape, layout, stripe, scheme, lse, strided, work, sequences)
         self._last = last
         self.tile: tuple[int, int] = kernel.tile
         self.table: dict = json.loads(self.json())
 
     def __call__(self, q: Any, k: Any, v: Any, *, out: Any = None, lse: Any = False, stream: Any = None, axes: str = "bhnd",
-                 workspace: Any = None, **parameters: Any) -> Any:
+                 workspace: Any = None, sequences: Sequences | None = None, **parameters: Any) -> Any:
         """This rank's o, or (o, lse), of this rank's q [b, h, n_q, d], k and v [b, h_kv, n_k, d]; of `axes` "bnhd" [b, n, h, d].
-        Parameters are those of the whole problem, the same on all ranks. On a GPU it returns before the work has run:
+        Parameters and sequences are those of the whole problem, the same on all ranks. On a GPU it returns before the work has run:
         wait with `Group.synchronize`. Not for a captured graph. An error on one rank loses the group."""
         if axes not in ("bhnd", "bnhd"):
             raise ArgumentError(f"axes: expected \"bhnd\" or \"bnhd\", got {axes!r}")
         self._last.library = library_of(type(q))
-        return self.launch(q, k, v, out=out, lse=lse, stream=stream, axes=axes, workspace=workspace, **parameters)
+        return self.launch(q, k, v, out=out, lse=lse, stream=stream, axes=axes, workspace=workspace, sequences=sequences, **parameters)
 
     def __repr__(self) -> str:
         table = self.table
@@ -76,7 +83,7 @@ class Group:
         self.engine, self.rank, self.size = engine, rank, size
         self._handle = _lacuna.Group(engine, rank, size, **more)
         self._last = _Stream()
-        self._kernels: dict[tuple[Spec, int, str], _lacuna.GroupKernel] = {}
+        self._kernels: dict[tuple[Spec, int, str, bool], _lacuna.GroupKernel] = {}
         self._plans: collections.OrderedDict[tuple, Plan] = collections.OrderedDict()
 
     @classmethod
@@ -152,35 +159,41 @@ class Group:
         return slice(first * shared, end * shared), slice(first, end)
 
     def plan(self, spec: SpecLike, *, shape: Shape, head_dim: int = 128, dtype: Any = "bf16", layout: str = "contiguous", stripe: int = 0,
-             scheme: str = "auto", lse: bool = False, strided: bool = False, work: Any = None) -> Plan:
+             scheme: str = "auto", lse: bool = False, strided: bool = False, work: Any = None,
+             sequences: tuple[int, int, int] | None = None) -> Plan:
         """Compiles a spec on all ranks and decides who computes what of a problem.
 
         shape: (batch, heads, heads_kv, n_q, n_k) of the whole. layout: "contiguous" shards of the tokens, "striped" ones of
         `stripe` tokens each, dealt forwards and backwards in turn, or whole "heads". scheme: "auto" for the shortest, "gather",
         "rows" or "heads". lse: whether launches pass one. strided: whether rows of a head may lie apart in memory (axes
-        "bnhd"). work: [heads, q_tiles] numbers of tiles by which work is dealt, the same on all ranks; None: the mask's."""
-        key = text, _, name = (spec_of(spec), head_dim, dtype_name(dtype))
+        "bnhd"). work: [heads, q_tiles] numbers of tiles by which work is dealt, the same on all ranks; None: the mask's.
+        sequences: (count, max_n_q, max_n_k) of a batch of different lengths, whose calls pass `Sequences`; shape is then (1, heads,
+        heads_kv, tokens of q, tokens of k). Their heads stay whole."""
+        key = text, _, name, _ = (spec_of(spec), head_dim, dtype_name(dtype), sequences is not None)
         if key not in self._kernels:
-            self._kernels[key] = _lacuna.GroupKernel(self._handle, text.text, text.path, head_dim, name, shape)
+            whole = None if sequences else shape
+            self._kernels[key] = _lacuna.GroupKernel(self._handle, text.text, text.path, head_dim, name, whole, sequences is not None)
             warn_of(self.engine.take_warnings())
         numbers = [] if work is None else numpy.asarray(work, "float32").ravel().tolist()
-        return Plan(self._last, self._kernels[key], tuple(map(int, shape)), layout, stripe, scheme, lse, strided, numbers)
+        return Plan(self._last, self._kernels[key], tuple(map(int, shape)), layout, stripe, scheme, lse, strided, numbers,
+                    sequences or (0, 0, 0))
 
     def attention(self, q: Any, k: Any, v: Any, *, spec: SpecLike = "dense", layout: str = "contiguous", stripe: int = 0,
                   scheme: str = "auto", shape: Shape | None = None, work: Any = None, axes: str = "bhnd", lse: Any = False,
-                  out: Any = None, stream: Any = None, workspace: Any = None, **parameters: Any) -> Any:
-        """This rank's o, or (o, lse); arrays, lse, out, stream, workspace and parameters as `Plan` has them, the rest as
+                  out: Any = None, stream: Any = None, workspace: Any = None, sequences: Sequences | None = None, **parameters: Any) -> Any:
+        """This rank's o, or (o, lse); arrays, lse, out, stream, workspace, sequences and parameters as `Plan` has them, the rest as
         `plan` has it. shape: of the whole; None where all ranks hold equally many tokens (or heads). Plans are kept."""
         whole = shape or self._whole(q, k, layout, axes)
         strided = any(array is not None and _has_gaps(array, axes) for array in (q, k, v, out))
         has_lse = lse is not None and lse is not False
         digest = None if work is None else hashlib.sha256(numpy.asarray(work, "float32").tobytes()).digest()
         dtype = str(q.dtype).removeprefix("torch.")
-        key = (spec_of(spec), q.shape[-1], dtype, whole, layout, stripe, scheme, has_lse, strided, digest)
+        limits = None if sequences is None else _limits_of(sequences)
+        key = (spec_of(spec), q.shape[-1], dtype, whole, layout, stripe, scheme, has_lse, strided, digest, limits)
         if key not in self._plans:
             try:
                 plan = self.plan(spec, shape=whole, head_dim=q.shape[-1], dtype=dtype, layout=layout, stripe=stripe, scheme=scheme,
-                                 lse=has_lse, strided=strided, work=work)
+                                 lse=has_lse, strided=strided, work=work, sequences=limits)
             except Error as error:
                 if shape is None and any(item.get("code") == _MISMATCH for item in error.diagnostics):
                     raise type(error)(f"{error}\nhelp: where ranks hold different numbers of tokens, pass shape= of the whole "
@@ -190,7 +203,8 @@ class Group:
             if len(self._plans) > _KEPT_PLANS:
                 self._plans.popitem(last=False)
         self._plans.move_to_end(key)
-        return self._plans[key](q, k, v, out=out, lse=lse, stream=stream, axes=axes, workspace=workspace, **parameters)
+        return self._plans[key](q, k, v, out=out, lse=lse, stream=stream, axes=axes, workspace=workspace, sequences=sequences,
+                                **parameters)
 
     def _whole(self, q: Any, k: Any, layout: str, axes: str) -> Shape:
         if len(q.shape) != 4 or len(k.shape) != 4:

@@ -76,12 +76,13 @@ void Group::synchronize(std::uintptr_t stream) const {
 
 GroupKernel::GroupKernel(std::shared_ptr<Group> group, const std::string& spec,
                          const std::string& path, int head_dim, const std::string& dtype,
-                         std::optional<Shape> shape)
+                         std::optional<Shape> shape, bool sequences)
     : group_(std::move(group)) {
   const lacuna_shape raw = shape ? raw_shape(*shape) : lacuna_shape{};
-  const lacuna_compile_options options = {sizeof(options),        head_dim,
-                                          read_dtype(dtype),      path.c_str(),
-                                          shape ? &raw : nullptr, LACUNA_BATCH_UNIFORM};
+  const lacuna_compile_options options = {
+      sizeof(options),        head_dim,
+      read_dtype(dtype),      path.c_str(),
+      shape ? &raw : nullptr, sequences ? LACUNA_BATCH_SEQUENCES : LACUNA_BATCH_UNIFORM};
   check_waiting([&] {
     return lacuna_group_compile(group_->handle(), spec.data(), spec.size(), &options, &handle_);
   });
@@ -95,7 +96,7 @@ std::tuple<int, int> GroupKernel::tile() const {
 
 GroupPlan::GroupPlan(std::shared_ptr<GroupKernel> kernel, const Shape& shape,
                      const std::string& layout, int stripe, const std::string& scheme, bool lse,
-                     bool strided, const std::vector<float>& work)
+                     bool strided, const std::vector<float>& work, const SequenceLimits& sequences)
     : kernel_(std::move(kernel)) {
   const lacuna_shape raw = raw_shape(shape);
   lacuna_group_problem problem{};
@@ -108,6 +109,7 @@ GroupPlan::GroupPlan(std::shared_ptr<GroupKernel> kernel, const Shape& shape,
   problem.strided = strided ? 1 : 0;
   problem.work = work.empty() ? nullptr : work.data();
   problem.work_count = work.size();
+  std::tie(problem.sequences, problem.max_n_q, problem.max_n_k) = sequences;
   check_waiting([&] { return lacuna_group_plan_create(kernel_->handle(), &problem, &handle_); });
 }
 
@@ -137,9 +139,9 @@ namespace {
 
 nb::object call_plan(const GroupPlan& plan, nb::object q, nb::object k, nb::object v,
                      nb::object out, nb::object lse, nb::object stream, nb::object axes,
-                     nb::object workspace, nb::kwargs named) {
+                     nb::object workspace, nb::object sequences, nb::kwargs named) {
   const nb::object none = nb::none();
-  const LaunchOptions options = {out, lse, stream, axes, workspace, none, none, none};
+  const LaunchOptions options = {out, lse, stream, axes, workspace, none, none, sequences};
   return Launch(q, k, v, options, nb::borrow<nb::dict>(named)).run(plan.target());
 }
 
@@ -159,21 +161,23 @@ void add_group_classes(nb::module_& module) {
       .def("wait", &Group::synchronize, "stream"_a);
   nb::class_<GroupKernel>(module, "GroupKernel", "One spec for all ranks of a group, compiled.")
       .def(nb::init<std::shared_ptr<Group>, const std::string&, const std::string&, int,
-                    const std::string&, std::optional<Shape>>(),
-           "group"_a, "spec"_a, "path"_a, "head_dim"_a, "dtype"_a, "shape"_a = nb::none())
+                    const std::string&, std::optional<Shape>, bool>(),
+           "group"_a, "spec"_a, "path"_a, "head_dim"_a, "dtype"_a, "shape"_a = nb::none(),
+           "sequences"_a = false)
       .def_prop_ro("tile", &GroupKernel::tile);
   nb::class_<GroupPlan>(module, "GroupPlan", "Who computes what of one problem.")
       .def(nb::init<std::shared_ptr<GroupKernel>, const Shape&, const std::string&, int,
-                    const std::string&, bool, bool, const std::vector<float>&>(),
+                    const std::string&, bool, bool, const std::vector<float>&,
+                    const SequenceLimits&>(),
            "kernel"_a, "shape"_a, "layout"_a, "stripe"_a, "scheme"_a, "lse"_a, "strided"_a,
-           "work"_a)
+           "work"_a, "sequences"_a)
       .def("json", &GroupPlan::json)
       .def_prop_ro("shape", &GroupPlan::shape,
                    "(batch, heads, heads_kv, n_q, n_k) of this rank's tensors.")
       .def_prop_ro("workspace_bytes", &GroupPlan::workspace_bytes)
       .def("launch", &call_plan, "q"_a, "k"_a, "v"_a, nb::kw_only(), "out"_a = nb::none(),
            "lse"_a = false, "stream"_a = nb::none(), "axes"_a = "bhnd", "workspace"_a = nb::none(),
-           "named"_a);
+           "sequences"_a = nb::none(), "named"_a);
 }
 
 }  // namespace lacuna_python

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "handles.hpp"
@@ -51,7 +52,7 @@ class Group {
 class GroupKernel {
  public:
   GroupKernel(std::shared_ptr<Group> group, const std::string& spec, const std::string& path,
-              int head_dim, const std::string& dtype, std::optional<Shape> shape);
+              int head_dim, const std::string& dtype, std::optional<Shape> shape, bool sequences);
   GroupKernel(const GroupKernel&) = delete;
   ~GroupKernel() { lacuna_group_kernel_destroy(handle_); }
 
@@ -64,11 +65,14 @@ class GroupKernel {
   lacuna_group_kernel* handle_ = nullptr;
 };
 
+/// How many there are, and the most queries and keys of one; 0, 0, 0: a batch of one length.
+using SequenceLimits = std::tuple<int, int, int>;
+
 class GroupPlan {
  public:
   GroupPlan(std::shared_ptr<GroupKernel> kernel, const Shape& shape, const std::string& layout,
             int stripe, const std::string& scheme, bool lse, bool strided,
-            const std::vector<float>& work);
+            const std::vector<float>& work, const SequenceLimits& sequences);
   GroupPlan(const GroupPlan&) = delete;
   ~GroupPlan() { lacuna_group_plan_destroy(handle_); }
 
