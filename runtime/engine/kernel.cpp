@@ -8,6 +8,7 @@
 
 #include "compiler/emit/emit.hpp"
 #include "compiler/expr/text/parse.hpp"
+#include "compiler/ir/shift_positions.hpp"
 #include "compiler/passes/check_request.hpp"
 #include "runtime/base/environment.hpp"
 #include "runtime/engine/build/build.hpp"

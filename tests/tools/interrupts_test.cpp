@@ -124,6 +124,11 @@ TEST(Interrupts, FilesBeingWrittenAreWaitedForUnlessThereIsASecondSignal) {
             128 + SIGTERM);
 }
 
+std::ptrdiff_t count_files(const fs::path& folder) {
+  std::error_code ignored;
+  return std::distance(fs::directory_iterator(folder, ignored), {});
+}
+
 /// NVRTC, files and all: signals at moments spread over a build.
 TEST(Interrupts, ABuildThatIsStoppedSaysSoAndLeavesNothing) {
   const ScratchDirectory scratch;
@@ -135,22 +140,27 @@ TEST(Interrupts, ABuildThatIsStoppedSaysSoAndLeavesNothing) {
   const auto took = std::chrono::steady_clock::now() - begin;
   if (whole.status == 3) GTEST_SKIP() << whole.err;
   ASSERT_EQ(whole.status, 0) << whole.err;
-  const std::size_t files = std::distance(fs::directory_iterator(scratch.file("made/kernels")), {});
+  const auto files = count_files(scratch.file("made/kernels"));
   constexpr int kMoments = 8;
   for (int moment = 0; moment < kMoments; ++moment) {
     fs::remove_all(scratch.file("made"));
     const int signal = moment % 2 == 0 ? SIGTERM : SIGINT;
     const CommandResult result =
         run_lacuna_and_signal_after(took * moment / kMoments, build, signal);
-    if (result.status == 0 || !result.out.empty()) {  // sooner done than expected
-      EXPECT_EQ(std::distance(fs::directory_iterator(scratch.file("made/kernels")), {}), files);
-      continue;
-    }
+    // All of them are also there where the signal came between the last rename and the end of the
+    // process, which writes its report only then: a build that was as slow as the one that was
+    // timed may be found there.
+    const bool is_done = scratch.names() == std::vector<std::string>{"made"};
+    if (is_done)
+      EXPECT_EQ(count_files(scratch.file("made/kernels")), files) << moment;
+    else
+      EXPECT_EQ(scratch.names(), std::vector<std::string>{}) << moment;
+    if (is_done && (result.status == 0 || !result.out.empty()))
+      continue;  // sooner done than expected
     EXPECT_EQ(result.status, 128 + signal) << moment << ": " << result.err;
     EXPECT_EQ(result.err,
               signal == SIGTERM ? "lacuna: stopped by SIGTERM\n" : "lacuna: stopped by Ctrl-C\n");
     EXPECT_EQ(result.out, "");
-    EXPECT_EQ(scratch.names(), std::vector<std::string>{}) << moment;
   }
 }
 

@@ -95,8 +95,7 @@ std::optional<std::size_t> find_kernel(const EmitOptions& options, const CudaSou
 /// PTX or cubin of one kernel, by NVRTC.
 Text compile(const EmitOptions& options, const SpecDocument& document, const Plan& plan,
              Session& session) {
-  const auto kernel = find_kernel(options, emit_cuda(plan, document), session);
-  if (!kernel) return std::nullopt;
+  if (!find_kernel(options, emit_cuda(plan, document), session)) return std::nullopt;
   Diagnostics diagnostics;
   const auto nvrtc = load_nvrtc(0, diagnostics);
   if (!nvrtc) {
@@ -112,10 +111,13 @@ Text compile(const EmitOptions& options, const SpecDocument& document, const Pla
                                     .store = nullptr,
                                     .template_path = options.template_path,
                                     .want_ptx = want_ptx,
+                                    .only = options.kernel,
                                     .options = &build},
                                    diagnostics);
   session.report(diagnostics, document.source);
   if (diagnostics.has_errors()) return std::nullopt;
+  const auto kernel = find_kernel(options, built.source, session);  // of a relieved plan, perhaps
+  if (!kernel) return std::nullopt;
   return want_ptx ? built.ptx[*kernel] : built.entry.cubins[*kernel];
 }
 

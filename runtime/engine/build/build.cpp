@@ -41,6 +41,15 @@ void write_file(const fs::path& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary) << bytes;
 }
 
+/// What of a source is compiled for `request`.
+CudaSource wanted(const BuildRequest& request, CudaSource source) {
+  if (request.only.empty()) return source;
+  std::erase_if(source.kernels, [&](const CudaKernel& kernel) {
+    return kernel.name != request.only && kernel.name != "attend";
+  });
+  return source;
+}
+
 /// LACUNA_DUMP: everything about one compilation, under one name.
 void dump(const std::string& directory, const BuildRequest& request, const CudaSource& source,
           const cache::Key& key, const Compilation& compilation) {
@@ -99,7 +108,8 @@ std::optional<cache::Entry> compile_entry(const BuildRequest& request, BuiltKern
   if (nvrtc == nullptr) return std::nullopt;
   const std::string dump_directory = environment(EnvironmentVariable::kDump);
   double compile_ms = 0;
-  const CompileSource compile = [&](const CudaSource& source, Diagnostics& found) {
+  const CompileSource compile = [&](const CudaSource& planned, Diagnostics& found) {
+    const CudaSource source = wanted(request, planned);
     Compilation made = compile_cuda(*nvrtc, source, request.plan.target.name,
                                     {.template_path = request.template_path,
                                      .want_ptx = request.want_ptx || !dump_directory.empty(),
@@ -136,6 +146,7 @@ std::optional<KernelMetadata> accept(const BuildRequest& request, const cache::E
                                      BuiltKernel& built) {
   auto metadata = read_metadata(entry.metadata);
   if (!metadata || !take_relief(request, *metadata, built)) return std::nullopt;
+  built.source = wanted(request, std::move(built.source));
   if (entry.cubins.size() != built.source.kernels.size()) return std::nullopt;
   return metadata;
 }
@@ -169,7 +180,7 @@ BuiltKernel build_kernel(const BuildRequest& request, Diagnostics& diagnostics) 
   const auto compile = [&] { return compile_entry(request, built, diagnostics); };
   std::optional<cache::Entry> entry;
   std::optional<KernelMetadata> metadata;
-  if (request.store != nullptr && !request.want_ptx) {
+  if (request.store != nullptr && !request.want_ptx && request.only.empty()) {
     auto obtained = request.store->obtain(built.key, compile);
     entry = std::move(obtained.entry);
     built.hit = obtained.hit;

@@ -31,13 +31,16 @@ struct BuildRequest {
   std::string template_path;      ///< empty: the embedded headers
   bool want_ptx = false;          ///< compiles even on a hit: entries hold no PTX
   int threads = 0;                ///< of the compiler: NvrtcOptions::threads
+  /// Name of the one kernel that is wanted; empty: all. It compiles even on a hit, and beside it
+  /// attend, which decides whether the plan is relieved.
+  std::string only{};
   /// What `plan` was made with. If given, a plan whose kernel spills gives way to one that takes
   /// fewer registers (runtime/engine/build/relieve.hpp).
   const BuildOptions* options = nullptr;
 };
 
 struct BuiltKernel {
-  CudaSource source;
+  CudaSource source;  ///< with the kernels that were compiled
   cache::Key key;
   cache::Entry entry;            ///< what belongs into the store; entry.cubins: one for each kernel
   std::vector<std::string> ptx;  ///< the same, only if asked for
