@@ -162,14 +162,20 @@ __device__ __forceinline__ void weigh_under_gate(State& at, Fragments& fragments
                                                  const typename State::Values& values) {
   const bool is_late = decides_late(at, step);
   await_products(at, scores, 0, 1);  // in front of the branch: keys are released without delay
+  bool is_weighed = false;
   if (__builtin_expect(is_late, true)) {
-    const bool is_weighed = weigh_late(at, fragments, scores, step);
-    take_output(at, values);
-    if (__builtin_expect(!is_weighed, false)) weigh_late_again(at, fragments, scores, step);
+    is_weighed = weigh_late(at, fragments, scores, step);
   } else {
     weigh_with_max<false>(at, fragments, scores, decay, step);
-    take_output(at, values);
-    if (decay.applies) follow_lagging_max(at.output, decay.factor);
+  }
+  // Where both ways have met: the assembler moves the wait up in front of exponentials that are not
+  // behind a branch.
+  take_output(at, values);
+  if (__builtin_expect(is_weighed, true)) return;
+  if (is_late) {
+    weigh_late_again(at, fragments, scores, step);
+  } else if (decay.applies) {
+    follow_lagging_max(at.output, decay.factor);
   }
 }
 
