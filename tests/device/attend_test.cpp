@@ -161,6 +161,44 @@ TEST(AnyShape, AgreesWithTheOracleUnderAnySchedule) {
   }
 }
 
+/// Where no report is wanted a gate may be decided behind the exponentials of its step: O and LSE
+/// are those of the mask that a launch with reports names.
+TEST(AnyShape, DecidesWithoutReportsAsWithThem) {
+  const int runs = test::by_tier(100, 16);
+  constexpr Fill kFills[] = {Fill::kUneven, Fill::kNormal,    Fill::kRising,  Fill::kSharp,
+                             Fill::kHuge,   Fill::kClustered, Fill::kOutlier, Fill::kNegative};
+  std::vector<Subject> gated;
+  for (const Subject& subject : subjects()) {
+    const bool has_gate = subject.name.find("gate") != std::string::npos ||
+                          subject.name.find("skip_softmax") != std::string::npos ||
+                          subject.name.find("bsfa") != std::string::npos;
+    if (has_gate && subject.name.find("sm_90a") != std::string::npos) gated.push_back(subject);
+  }
+  ASSERT_FALSE(gated.empty());
+  std::mt19937 random(2);
+  const auto pick = [&](int low, int high) {
+    return std::uniform_int_distribution<int>(low, high)(random);
+  };
+  for (int n = 0; n < runs; ++n) {
+    const Subject& subject = gated[static_cast<std::size_t>(n) % gated.size()];
+    Case shape = shape_of(1, 2, 1, pick(100, 260), pick(260, test::by_tier(760, 520)));
+    shape.fill = kFills[static_cast<std::size_t>(n) / gated.size() % std::size(kFills)];
+    const auto seed = static_cast<std::uint32_t>(pick(1, 1 << 20));
+    SCOPED_TRACE(testing::Message() << subject.name << ", " << shape.text() << ", seed " << seed);
+    const Problem problem = make_problem(subject, shape, seed);
+    Reported got = run(subject, problem, kPlain);
+    ASSERT_EQ(got.error, "");
+    numerics::Binding binding(false, problem.shape, problem.variant);
+    binding.args.counts = binding.args.tile_mask = nullptr;
+    const Schedule schedule{static_cast<Landing>(pick(0, 1)), static_cast<WarpOrder>(pick(0, 2)),
+                            static_cast<std::uint32_t>(pick(0, 1000))};
+    const Reported bare = run(subject, binding, schedule);
+    ASSERT_EQ(bare.error, "");
+    got.o = bare.o, got.lse = bare.lse;
+    EXPECT_EQ(check_variant(problem.shape, problem.variant, got, true), "");
+  }
+}
+
 /// A test of gates in which nothing is gated, or everything, shows nothing.
 TEST(Gates, SkipSomethingAndNotEverything) {
   for (const Subject& subject : subjects()) {

@@ -204,7 +204,7 @@ foreach(name dense document alibi softcap bsfa skip-softmax external-mask sparge
              fg-attn-pooled minference-vertical-slash quest)
   device_kernel(specs/${name}.json 64 bf16 sm_90a)
 endforeach()
-foreach(name dense bsfa sparge-topk fg-attn-pooled)
+foreach(name dense bsfa skip-softmax sparge-topk fg-attn-pooled)
   device_kernel(specs/${name}.json 128 f16 sm_90a)
 endforeach()
 device_kernel(tests/device/specs/columns-of-pairs.json 64 bf16 sm_90a)

@@ -81,9 +81,9 @@ class Check {
     expect_count("commits of products with K", key_runs_.size(), facts_.groups);
     for (const Run& run : key_runs_)
       expect_count("wgmmas of a product with K", run.size(), facts_.key_products);
-    // With a gate: one for each choice of groups, save none.
+    // With a gate: one for each choice of parts, save none.
     expect_count("commits of products with V", value_runs_.size(),
-                 facts_.has_gate ? (1 << facts_.groups) - 1 : 1);
+                 facts_.has_gate ? (1 << facts_.parts) - 1 : 1);
     std::size_t longest = 0;
     for (const Run& run : value_runs_) longest = std::max(longest, run.size());
     expect_count("wgmmas of the product with V", longest, facts_.value_products);
@@ -153,16 +153,18 @@ class Check {
     if (!any_between(loop_.first, first, is_await)) complain("no wait for K before its product");
     if (!any_between(key_runs_.back().back(), value_runs_.front().front(), is_await))
       complain("no wait for V before its product");
-    // Of K when the last group is complete, of V when O is; with a gate, a vote behind each group.
+    // Of K when the last group is complete, of V when O is; with a gate, a vote behind each group,
+    // or one on the step and one for each part of steps that are decided about before.
     const Indices releases = all(is_release);
-    const std::size_t votes = facts_.has_gate ? waits_.size() - 1 : 0;
+    const int votes = !facts_.has_gate ? 0 : facts_.decides_late ? 1 + facts_.parts : facts_.groups;
     expect_count("arrivals", releases.size(), 2 + votes);
     const auto behind = [&](std::size_t wait) {
       return std::ranges::count_if(releases, [&](std::size_t n) { return n > waits_[wait]; });
     };
     const std::size_t last_group = waits_.size() - 2;
     if (!releases.empty()) {
-      if (behind(last_group) - behind(last_group + 1) != (facts_.has_gate ? 2 : 1))
+      const int last_votes = facts_.decides_late ? votes : facts_.has_gate ? 1 : 0;
+      if (behind(last_group) - behind(last_group + 1) != 1 + last_votes)
         complain("K is not released between the wait for its product and that for V's",
                  code_[releases.front()]);
       if (releases.back() < waits_.back())
@@ -176,9 +178,10 @@ class Check {
   }
 
   /// What most steps execute: the shortest way round the loop with an exponential on it. With a
-  /// gate, what a gated step does: the shortest of all.
+  /// gate that is decided before them, what a gated step does: the shortest of all.
   Indices usual_way() const {
-    if (facts_.has_gate) return shortest_way(code_, loop_.first, loop_.last);
+    if (facts_.has_gate && !facts_.decides_late)
+      return shortest_way(code_, loop_.first, loop_.last);
     Indices shortest;
     for (const std::size_t n : all(is_exponential)) {
       Indices way = shortest_way(code_, loop_.first, n);
@@ -198,17 +201,24 @@ class Check {
     const auto expect = [&](const char* what, IsKind kind, int expected) {
       expect_count(what, static_cast<std::size_t>(on_way(kind)), expected);
     };
-    const bool gated = facts_.has_gate;
+    const bool gated = facts_.has_gate && !facts_.decides_late;
     expect("wgmmas with K on the way", is_key_product, facts_.groups * facts_.key_products);
-    expect("wgmmas with V on the way", is_value_product, gated ? 0 : facts_.value_products);
+    // The shortest way leaves the product out where a gate may.
+    expect("wgmmas with V on the way", is_value_product,
+           facts_.has_gate ? 0 : facts_.value_products);
     expect("exponentials on the way", is_exponential, gated ? 0 : facts_.scores);
     if (gated) return;
     expect(
         "FFMA on the way", [](const Instruction& i) { return i.is("FFMA"); }, facts_.scores);
     expect(
-        "FMUL on the way", [](const Instruction& i) { return i.is("FMUL"); }, 0);
-    expect(
-        "FMNMX on the way", [](const Instruction& i) { return i.is("FMNMX"); }, 0);
+        "FMUL on the way", [](const Instruction& i) { return i.is("FMUL"); },
+        facts_.decides_late ? facts_.parts : 0);
+    if (facts_.decides_late) {
+      expect("waits for barriers on the way, of K and of V alone", is_await, 2);
+    } else {
+      expect(
+          "FMNMX on the way", [](const Instruction& i) { return i.is("FMNMX"); }, 0);
+    }
     expect("packs on the way", is_pack, facts_.scores / 2);
     for (const std::size_t n : way) {
       if (is_exponential(code_[n]) && (n < waits_.front() || n > waits_.back()))
@@ -234,7 +244,9 @@ StepFacts step_facts(const Plan& plan) {
   facts.scores = kRows * keys / kThreads;
   facts.has_gate = find_op<Attend>(plan.program)->gate.has_value();
   facts.looks_ahead = attend.consumer.value == Consumer::kWgmmaTileGate;
-  facts.groups = facts.has_gate && !facts.looks_ahead ? keys / attend.tile_k.value : 1;
+  facts.decides_late = attend.gate_policy.value == GatePolicy::kTileVotes;
+  facts.parts = facts.has_gate && !facts.looks_ahead ? keys / attend.tile_k.value : 1;
+  facts.groups = facts.decides_late ? 1 : facts.parts;
   facts.key_products = plan.program.head_dim / kDepth;
   facts.value_products = (facts.looks_ahead ? kKeysAhead : keys) / kDepth;
   facts.ping_pong = facts.looks_ahead || attend.warpgroups.value > 2;

@@ -15,7 +15,11 @@ struct StepFacts {
   int groups = 1;          ///< of scores, each a product with K that is waited for by itself
   int key_products = 0;    ///< wgmmas of one group
   int value_products = 0;  ///< wgmmas of the product with V; ahead: of that of one part
+  int parts = 1;           ///< of a step, each multiplied with V or left out
   bool has_gate = false;   ///< a step may be without exponentials and without the product with V
+  /// The gate is decided behind the exponentials of its step
+  /// (templates/attend/wgmma/consumers/late_decision.cuh): all tiles are weighed.
+  bool decides_late = false;
   /// The gate decides about a step under the product with K of the next one, and what counts is
   /// weighed and multiplied with V part by part; the loop holds two steps (tile_gate_order.hpp).
   bool looks_ahead = false;

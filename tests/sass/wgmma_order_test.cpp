@@ -76,6 +76,80 @@ const Lines kGatedLoop = {
     "EXIT",
 };
 
+/// A gate that is decided behind the exponentials: a step of two parts, of which each choice is
+/// multiplied with V. Steps with masks decide first and wait for votes, one for each part.
+const Lines kLateLoop = {
+    ".L_loop:",
+    "SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [UR5], R3",
+    "WARPGROUP.ARRIVE",
+    "HGMMA.64x8x16.F32.BF16 R8, R32, gdesc[UR20], RZ, !UPT",
+    "HGMMA.64x8x16.F32.BF16 R8, R36, gdesc[UR20], R8, gsb0",
+    "@!P4 BRA `(.L_sure)",
+    "SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [UR9], R3",
+    "LDS R6, [UR9]",
+    ".L_sure:",
+    "SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [UR7], R3",
+    "@!P3 BRA `(.L_without)",
+    "@!P5 BRA `(.L_first)",
+    "@!P6 BRA `(.L_second)",
+    "WARPGROUP.ARRIVE",
+    "HGMMA.64x16x16.F32.BF16 R16, R40, gdesc[UR20].tnspB, R16",
+    "HGMMA.64x16x16.F32.BF16 R16, R44, gdesc[UR20].tnspB, R16, gsb0",
+    "BRA `(.L_issued)",
+    ".L_first:",
+    "WARPGROUP.ARRIVE",
+    "HGMMA.64x16x16.F32.BF16 R16, R40, gdesc[UR20].tnspB, R16, gsb0",
+    "BRA `(.L_issued)",
+    ".L_second:",
+    "WARPGROUP.ARRIVE",
+    "HGMMA.64x16x16.F32.BF16 R16, R44, gdesc[UR20].tnspB, R16, gsb0",
+    "BRA `(.L_issued)",
+    ".L_without:",
+    "HGMMA.64x8x16.F16 RZ, gdesc[URZ], RZ, !UPT, gsb0",
+    ".L_issued:",
+    "WARPGROUP.DEPBAR.LE gsb0, 0x1",
+    "@!P0 SYNCS.ARRIVE.TRANS64.A1T0 RZ, [UR5], RZ",
+    "@!P1 BRA `(.L_masked)",
+    "FMNMX R5, R8, R9, !PT",
+    "FMNMX R6, R10, R11, !PT",
+    "FMUL R5, R5, R7",
+    "FMUL R6, R6, R7",
+    "FFMA R8, R8, R4, R12",
+    "FFMA R9, R9, R4, R12",
+    "FFMA R10, R10, R4, R12",
+    "FFMA R11, R11, R4, R12",
+    "MUFU.EX2 R8, R8",
+    "@!P0 SYNCS.ARRIVE.TRANS64.A1T0 RZ, [R0+URZ], RZ",
+    "MUFU.EX2 R9, R9",
+    "MUFU.EX2 R10, R10",
+    "MUFU.EX2 R11, R11",
+    "BRA `(.L_weighed)",
+    ".L_masked:",
+    "FSEL R8, R8, -INF, !P2",
+    "FSEL R9, R9, -INF, !P2",
+    "FSEL R10, R10, -INF, !P2",
+    "FSEL R11, R11, -INF, !P2",
+    "@!P0 SYNCS.ARRIVE.TRANS64.A1T0 RZ, [R0+URZ], RZ",
+    "SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [UR9], R3",
+    "FADD R8, R8, R12",
+    "FADD R9, R9, R12",
+    "MUFU.EX2 R8, R8",
+    "MUFU.EX2 R9, R9",
+    "@!P0 SYNCS.ARRIVE.TRANS64.A1T0 RZ, [R0+URZ], RZ",
+    "SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [UR9], R3",
+    "FADD R10, R10, R12",
+    "FADD R11, R11, R12",
+    "MUFU.EX2 R10, R10",
+    "MUFU.EX2 R11, R11",
+    ".L_weighed:",
+    "WARPGROUP.DEPBAR.LE gsb0, 0x0",
+    "@!P0 SYNCS.ARRIVE.TRANS64.A1T0 RZ, [R1+URZ], RZ",
+    "F2FP.BF16.F32.PACK_AB R40, R9, R8",
+    "F2FP.BF16.F32.PACK_AB R44, R11, R10",
+    "@P2 BRA `(.L_loop)",
+    "EXIT",
+};
+
 StepFacts in_turns() {
   StepFacts facts = kOrderFacts;
   facts.ping_pong = true;
@@ -87,10 +161,18 @@ StepFacts gated() {
   return facts;
 }
 
+StepFacts late() {
+  StepFacts facts = gated();
+  facts.decides_late = true;
+  facts.parts = 2;
+  return facts;
+}
+
 TEST(WgmmaOrder, IsKeptByTheLoopsHere) {
   EXPECT_EQ(violations(code_of(kOrderLoop), kOrderFacts), std::vector<std::string>());
   EXPECT_EQ(violations(code_of(kOrderLoop), in_turns()), std::vector<std::string>());
   EXPECT_EQ(violations(code_of(kGatedLoop), gated()), std::vector<std::string>());
+  EXPECT_EQ(violations(code_of(kLateLoop), late()), std::vector<std::string>());
 }
 
 TEST(WgmmaOrder, NeedsALoop) {
@@ -240,6 +322,31 @@ TEST(WgmmaOrder, AGatedProductIsCommittedOnce) {
   Lines lines = kGatedLoop;
   lines[find_line(lines, "R40, gdesc")] += ", gsb0";
   expect_violation(lines, gated(), "commits of products with V: 2 instead of 1");
+}
+
+TEST(WgmmaOrder, ALateDecisionKeepsNothingWaiting) {
+  // The wait for O among the exponentials, and a wait for votes in front of them.
+  expect_violation(
+      moved(kLateLoop, find_line(kLateLoop, "gsb0, 0x0"), find_line(kLateLoop, "MUFU.EX2 R10")),
+      late(), "an exponential is not under the product with V: MUFU.EX2 R10, R10");
+  expect_violation(with(kLateLoop, find_line(kLateLoop, "FFMA R8"),
+                        "SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [UR9], R3"),
+                   late(), "waits for barriers on the way, of K and of V alone: 3 instead of 2");
+  expect_violation(without(kLateLoop, find_line(kLateLoop, "BRA `(.L_sure)")), late(),
+                   "waits for barriers on the way, of K and of V alone: 3 instead of 2");
+}
+
+TEST(WgmmaOrder, ALateDecisionHasAllChoicesAndVotes) {
+  expect_violation(without(kLateLoop, find_line(kLateLoop, "BRA `(.L_without)")), late(),
+                   "wgmmas with V on the way: 1 instead of 0");
+  expect_violation(without(kLateLoop, find_line(kLateLoop, "R44, gdesc", 1)), late(),
+                   "commits of products with V: 2 instead of 3");
+  expect_violation(without(kLateLoop, find_line(kLateLoop, "[R0+URZ]")), late(),
+                   "arrivals: 4 instead of 5");
+  expect_violation(moved(kLateLoop, find_line(kLateLoop, "[R0+URZ]"), find_line(kLateLoop, "F2FP")),
+                   late(),
+                   "K is not released between the wait for its product and that for V's: @!P0 "
+                   "SYNCS.ARRIVE.TRANS64.A1T0 RZ, [UR5], RZ");
 }
 
 }  // namespace

@@ -119,7 +119,7 @@ struct ConsumerState {
   typename Hooks::GateRow gate_row;  ///< of `row`, what the gate compares with
   WgmmaGate<Config> gate;
   StepVotes<Config> votes;
-  bool has_weights[Shape::kGroups];  ///< of the step whose product with V is due
+  bool has_weights[Shape::kParts];  ///< of the step whose product with V is due
   LazyMax softmax;
   float output[Shape::kColumnBlocks][4];
 };

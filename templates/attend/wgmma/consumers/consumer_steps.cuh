@@ -2,7 +2,7 @@
 // decided by the consumers. consumer.cuh draws them.
 #pragma once
 
-#include "attend/wgmma/consumers/step_softmax.cuh"
+#include "attend/wgmma/consumers/late_decision.cuh"
 
 namespace lacuna {
 
@@ -38,10 +38,13 @@ __device__ __forceinline__ void attend_steps(State& at, Fragments& fragments,
     if constexpr (Shape::kPingPong) turn_barrier(at.warpgroup).sync();
     wgmma_begin();
     multiply_queries_keys(at, fragments, scores, k);
+    if constexpr (Shape::kWarpsKnow) settle(at, fragments);
     at.await(at.smem.control()->v_full, values);
     multiply_values(at, fragments, v);
     if constexpr (Shape::kPingPong) turn_barrier((at.warpgroup + 1) % Config::kWarpgroups).arrive();
-    if constexpr (Shape::kHasGate) {
+    if constexpr (Shape::kWarpsKnow) {
+      weigh_under_gate(at, fragments, scores, decay, step, values);
+    } else if constexpr (Shape::kHasGate) {
       weigh_with_max<false>(at, fragments, scores, decay, step);
       take_output(at, values);
       if (decay.applies) follow_lagging_max(at.output, decay.factor);
@@ -57,8 +60,9 @@ __device__ __forceinline__ void attend_steps(State& at, Fragments& fragments,
 /// Issues the product with V that is due; returns where V lies.
 template <class State, class Fragments>
 __device__ __forceinline__ typename State::Values multiply_last_values(State& at,
-                                                                       const Fragments& fragments) {
+                                                                       Fragments& fragments) {
   const auto values = at.values();
+  if constexpr (State::Shape::kWarpsKnow) settle(at, fragments);
   at.await(at.smem.control()->v_full, values);
   multiply_values(at, fragments, uniform_over_warp(values_address(at, values)));
   return values;

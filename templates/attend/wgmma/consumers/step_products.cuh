@@ -9,6 +9,17 @@
 
 namespace lacuna {
 
+/// Of a step whose tiles are decided about behind their exponentials (late_decision.cuh); its
+/// product with V is due.
+template <class Config, bool kExist = WgmmaShape<Config>::kWarpsKnow>
+struct LateVotes {};
+template <class Config>
+struct LateVotes<Config, true> {
+  bool is_due = false;  ///< it is to be decided
+  u32 counts;           ///< tiles that count as far as the warp knows, a bit each
+  float sum[WgmmaShape<Config>::kStepTiles][2];  ///< of the weights of each tile
+};
+
 /// Operands in registers.
 template <class Config>
 struct StepFragments {
@@ -16,6 +27,7 @@ struct StepFragments {
   bool has_fresh_row;                   ///< of this warp: it has no lagging maximum yet
   u32 query[Config::kHeadDim / 16][4];  ///< if they are kept
   u32 weights[Config::kStepKeys / 16][4];
+  LateVotes<Config> late;
 };
 
 template <class State, class Fragments>
@@ -79,17 +91,17 @@ __device__ __forceinline__ void multiply_queries_keys(const State& at, const Fra
   }
 }
 
-/// Issues O += P V for the values at `values`, of the groups in kChosen, and commits.
+/// Issues O += P V for the values at `values`, of the parts in kChosen, and commits.
 template <u32 kChosen, class State, class Fragments>
 __device__ __forceinline__ void multiply_chosen_values(State& at, const Fragments& fragments,
                                                        u32 values) {
   using Step = typename State::Shape::StepTile;
   const auto v = Step::across_rows(values);
-  constexpr int kGroupSteps = State::Shape::kGroupKeys / 16;
+  constexpr int kPartSteps = State::Shape::kPartOfStepKeys / 16;
   wgmma_begin();
 #pragma unroll
   for (int n = 0; n < State::Config::kStepKeys / 16; n += 4) {
-    if ((kChosen >> n / kGroupSteps & 1) == 0) continue;
+    if ((kChosen >> n / kPartSteps & 1) == 0) continue;
     const unsigned long long values_of[4] = {
         v.at(Step::across_step(n)), v.at(Step::across_step(n + 1)), v.at(Step::across_step(n + 2)),
         v.at(Step::across_step(n + 3))};
@@ -99,7 +111,7 @@ __device__ __forceinline__ void multiply_chosen_values(State& at, const Fragment
   wgmma_commit();
 }
 
-/// The same of the groups whose weights count.
+/// The same of the parts whose weights count.
 template <class State, class Fragments>
 __device__ __forceinline__ void multiply_values(State& at, const Fragments& fragments, u32 values) {
   if constexpr (State::Shape::kHasGate) {
@@ -107,7 +119,7 @@ __device__ __forceinline__ void multiply_values(State& at, const Fragments& frag
       multiply_chosen_values<decltype(chosen)::kValue>(at, fragments, values);
     });
   } else {
-    multiply_chosen_values<(1u << State::Shape::kGroups) - 1>(at, fragments, values);
+    multiply_chosen_values<(1u << State::Shape::kParts) - 1>(at, fragments, values);
   }
 }
 

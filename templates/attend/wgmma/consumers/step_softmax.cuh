@@ -49,13 +49,19 @@ __device__ __forceinline__ void await_products(State& at,
   if (g == State::Shape::kGroups - 1) at.release_keys();
 }
 template <class State>
+__device__ __forceinline__ void complete_awaited_group(const State& at,
+                                                       StepScores<typename State::Config>& scores,
+                                                       int g, const typename State::Message& step) {
+  if (State::Config::kHasScore ||
+      __builtin_expect(step.has(State::Message::kNeedsMaskOrReport), false))
+    complete_group(at, scores, g, step, false);
+}
+template <class State>
 __device__ __forceinline__ void await_group(State& at, StepScores<typename State::Config>& scores,
                                             int g, int pending,
                                             const typename State::Message& step) {
   await_products(at, scores, g, pending);
-  if (State::Config::kHasScore ||
-      __builtin_expect(step.has(State::Message::kNeedsMaskOrReport), false))
-    complete_group(at, scores, g, step, false);
+  complete_awaited_group(at, scores, g, step);
 }
 
 /// Computes the scores of a step again. Needed where its logits are so far above those before that
@@ -74,15 +80,16 @@ __device__ __forceinline__ void multiply_scores_again(const State& at, Fragments
   if constexpr (State::Shape::kKeepsQueries) load_queries(at, fragments, at.queries);
 }
 
-/// Scores of group g -> weights, against a lagging maximum that is raised first where they exceed
+/// Scores of part g -> weights, against a lagging maximum that is raised first where they exceed
 /// it. `maxima`: of each lane's part. `exceeds`: false where no score is above all those before, so
-/// that the lagging maximum holds.
+/// that the lagging maximum holds. `sum`: what the weights are added to.
 template <class State>
 __device__ __forceinline__ void weigh_against(State& at, StepScores<typename State::Config>& scores,
                                               int g, Decay& decay, const float (&maxima)[2],
-                                              bool exceeds) {
+                                              bool exceeds, float (&sum)[2]) {
+  using Config = typename State::Config;
   float row_max[2];
-  if (State::Shape::kHasGate && State::Config::kGateReadsGap && exceeds) {
+  if (State::Shape::kHasGate && Config::kGateReadsGap && exceeds) {
 #pragma unroll
     for (int r = 0; r < 2; ++r) row_max[r] = quad_max(maxima[r]);
     at.gate.raise(row_max);
@@ -94,33 +101,44 @@ __device__ __forceinline__ void weigh_against(State& at, StepScores<typename Sta
     float raised[2];
     raise_lagging_max(at.softmax, raised, row_max, at.to_log2);
 #pragma unroll
-    for (int older = 0; older < g; ++older) follow_lagging_max(scores[older], raised);
+    for (int older = 0; older < g; ++older)
+      follow_lagging_max(weighed_part<Config>(scores, older), raised);
     decay.factor[0] *= raised[0];
     decay.factor[1] *= raised[1];
     decay.applies = true;
   }
   const float offset[2] = {at.softmax.offset(0), at.softmax.offset(1)};
-  exponentiate(at.softmax.sum, scores[g], offset, at.to_log2);
+  exponentiate(sum, weighed_part<Config>(scores, g), offset, at.to_log2);
 }
 
-/// Group g under the gate and a lagging maximum that its maxima are held against.
+/// Part g under the gate and a lagging maximum that its maxima are held against.
 template <bool kFirst, class State>
 __device__ __forceinline__ void softmax_with_max(State& at,
                                                  StepScores<typename State::Config>& scores, int g,
                                                  Decay& decay,
                                                  const typename State::Message& step) {
   float maxima[2];
-  lane_maxima(maxima, scores[g]);
-  bool exceeds = true;
-  if constexpr (State::Shape::kHasGate) {
-    if (!gate_counts<kFirst>(at, g, step.tiles[g], maxima)) return;
-    exceeds = at.gate.exceeds(maxima);
+  lane_maxima(maxima, weighed_part<typename State::Config>(scores, g));
+  if constexpr (State::Shape::kWarpsKnow) {
+    // A tile that is left out is weighed as well: of a branch around it the compiler makes copies
+    // of the scores, and serialises the products.
+    const bool counts = gate_counts<kFirst>(at, g, step.tiles[g], maxima);
+    float sum[2] = {0.0f, 0.0f};
+    weigh_against(at, scores, g, decay, maxima, counts && at.gate.exceeds(maxima), sum);
+#pragma unroll
+    for (int r = 0; r < 2; ++r) at.softmax.sum[r] += counts ? sum[r] : 0.0f;
+  } else {
+    bool exceeds = true;
+    if constexpr (State::Shape::kHasGate) {
+      if (!gate_counts<kFirst>(at, g, step.tiles[g], maxima)) return;
+      exceeds = at.gate.exceeds(maxima);
+    }
+    weigh_against(at, scores, g, decay, maxima, exceeds, at.softmax.sum);
   }
-  weigh_against(at, scores, g, decay, maxima, exceeds);
 }
 
-/// Scores -> unpacked weights, group by group as they arrive, with maxima: for gates, and for the
-/// first step of a row, which sets the lagging maximum.
+/// Scores -> unpacked weights, group by group as they arrive, or tile by tile where the gate asks
+/// for it, with maxima: for gates, and for the first step of a row, which sets the lagging maximum.
 template <bool kFirst, class State, class Fragments>
 __device__ __forceinline__ void weigh_with_max(State& at, Fragments& fragments,
                                                StepScores<typename State::Config>& scores,
@@ -128,8 +146,13 @@ __device__ __forceinline__ void weigh_with_max(State& at, Fragments& fragments,
   using Shape = typename State::Shape;
   decay = {};
 #pragma unroll
-  for (int g = 0; g < Shape::kGroups; ++g) {
-    await_group(at, scores, g, Shape::kGroups - g - (kFirst ? 1 : 0), step);
+  for (int g = 0; g < Shape::kParts; ++g) {
+    if constexpr (Shape::kWarpsKnow && !kFirst) {
+      if (g == 0) complete_awaited_group(at, scores, 0, step);
+    } else {
+      if (g < Shape::kGroups)
+        await_group(at, scores, g, Shape::kGroups - g - (kFirst ? 1 : 0), step);
+    }
     softmax_with_max<kFirst>(at, scores, g, decay, step);
   }
   if constexpr (kFirst) fragments.has_fresh_row = at.softmax.any_fresh();

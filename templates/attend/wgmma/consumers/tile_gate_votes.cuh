@@ -23,19 +23,6 @@ struct TileGateState {
   }
 };
 
-/// Those of the n-th kKeys keys of a step, which are one group.
-template <int kKeys>
-using PartScores = float[kKeys / 8][4];
-template <int kKeys, int kBlocks>
-__device__ __forceinline__ PartScores<kKeys>& part_of(float (&scores)[1][kBlocks][4], int n) {
-  return *reinterpret_cast<PartScores<kKeys>*>(&scores[0][n * kKeys / 8]);
-}
-template <int kKeys, int kBlocks>
-__device__ __forceinline__ const PartScores<kKeys>& part_of(const float (&scores)[1][kBlocks][4],
-                                                            int n) {
-  return *reinterpret_cast<const PartScores<kKeys>*>(&scores[0][n * kKeys / 8]);
-}
-
 template <class State, class Own>
 __device__ __forceinline__ void publish_maxima(const State& at, Own& own,
                                                const typename State::Shape::Vote& vote,

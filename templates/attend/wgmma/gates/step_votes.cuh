@@ -7,7 +7,8 @@
 //   collect       when their product is due, and only by a warp that is not sure of all of them:
 //                 those that count for any warp in scope
 //
-// With 16-bit scores (kWarpsKnow) they vote on one tile after the other, before its exponentials.
+// With 16-bit scores (kWarpsKnow) they do so as well in most steps, and on one tile after the other
+// in those that need the mask (attend/wgmma/consumers/late_decision.cuh).
 // Most warps are sure and do not wait. So a warp may publish while another has yet to read its
 // earlier vote. It is ahead by no more steps than keys have slots, because all warps release these,
 // and votes have more places than that.
@@ -29,7 +30,8 @@ template <class Config>
 class StepVotes<Config, true> {
   using Shape = WgmmaShape<Config>;
   using Control = WgmmaControl<Config>;
-  static_assert(Shape::kVoteSlots > Config::kStages * (Shape::kWarpsKnow ? Shape::kStepTiles : 1));
+  static_assert(Shape::kVoteSlots >=
+                (Config::kStages + 1) * (Shape::kWarpsKnow ? Shape::kStepTiles : 1));
 
  public:
   __device__ __forceinline__ StepVotes(Control& control, int warpgroup)

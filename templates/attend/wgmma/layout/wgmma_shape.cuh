@@ -166,9 +166,19 @@ struct WgmmaShape {
   static constexpr bool kLooksAhead = GatePolicy::kLooksAhead;
   /// What is weighed and multiplied with V at a time then: a tile, or half of one.
   static constexpr int kPartKeys = 64;
-  /// Scores of a step come in one group, or in one for each tile that a gate decides about.
-  static constexpr int kGroupKeys = kHasGate && !kLooksAhead ? Config::kTileK : Config::kStepKeys;
+  /// Each warp votes on every tile, and waits for the votes of others only if its own rows leave it
+  /// undecided, and not before the product with V is due
+  /// (attend/wgmma/consumers/late_decision.cuh). Warps that do not wait run ahead by the tiles of
+  /// kStages steps at most.
+  static constexpr bool kWarpsKnow = GatePolicy::kHasTileVotes;
+  /// Scores of a step come in one group, or in one for each tile that is decided about before its
+  /// exponentials.
+  static constexpr int kGroupKeys =
+      kHasGate && !kLooksAhead && !kWarpsKnow ? Config::kTileK : Config::kStepKeys;
   static constexpr int kGroups = Config::kStepKeys / kGroupKeys;
+  /// What is multiplied with V or left out: a tile that a gate decides about, or a group.
+  static constexpr int kParts = kWarpsKnow ? kStepTiles : kGroups;
+  static constexpr int kPartOfStepKeys = Config::kStepKeys / kParts;
   static constexpr int kGroupBlocks = kGroupKeys / 8;  ///< score accumulators of a group
   static constexpr int kGroupTiles = kGroupKeys / Config::kTileK;
   /// Queries stay in registers where there is room, which saves reading them for each product.
@@ -208,9 +218,6 @@ struct WgmmaShape {
   /// Tiles are decided about together, and when their product is due
   /// (attend/wgmma/gates/step_votes.cuh).
   static constexpr bool kVotesOnSteps = GatePolicy::kHasStepVotes;
-  /// Each warp votes on every tile, and waits for the votes of others only if its own rows leave it
-  /// undecided. Warps that do not wait run ahead by the tiles of kStages steps at most.
-  static constexpr bool kWarpsKnow = GatePolicy::kHasTileVotes;
   static constexpr bool kHasBitVotes = kVotesOnSteps || kWarpsKnow;
   using Vote = typename GatePolicy::template Vote<kStepTiles>;
   static constexpr int kVoteSlots = GatePolicy::vote_slots(Config::kStages);

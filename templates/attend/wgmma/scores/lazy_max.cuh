@@ -177,6 +177,16 @@ __device__ __forceinline__ bool lower_weights(LazyMax& rows, float (&weights)[kB
   return true;
 }
 
+/// Adds a lane's weights of its two rows.
+template <int kBlocks>
+__device__ __forceinline__ void add_weights(float (&sum)[2], const float (&weights)[kBlocks][4]) {
+#pragma unroll
+  for (int n = 0; n < kBlocks; ++n) {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) sum[r] += weights[n][2 * r] + weights[n][2 * r + 1];
+  }
+}
+
 /// What is older follows a raised lagging maximum; seldom needed.
 template <int kBlocks>
 __device__ __forceinline__ void follow_lagging_max(float (&values)[kBlocks][4],
