@@ -41,11 +41,13 @@ void write_file(const fs::path& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary) << bytes;
 }
 
-/// What of a source is compiled for `request`.
+/// What of a source is compiled for `request`: beside the kernel that is wanted those by which
+/// assembly_complaints judges a plan.
 CudaSource wanted(const BuildRequest& request, CudaSource source) {
   if (request.only.empty()) return source;
   std::erase_if(source.kernels, [&](const CudaKernel& kernel) {
-    return kernel.name != request.only && kernel.name != "attend";
+    return kernel.name != request.only && kernel.name != "attend" &&
+           kernel.text.find("wgmma") == std::string::npos;
   });
   return source;
 }

@@ -32,7 +32,7 @@ struct BuildRequest {
   bool want_ptx = false;          ///< compiles even on a hit: entries hold no PTX
   int threads = 0;                ///< of the compiler: NvrtcOptions::threads
   /// Name of the one kernel that is wanted; empty: all. It compiles even on a hit, and beside it
-  /// attend, which decides whether the plan is relieved.
+  /// those that decide whether the plan is relieved: attend, and what else multiplies by wgmma.
   std::string only{};
   /// What `plan` was made with. If given, a plan whose kernel spills gives way to one that takes
   /// fewer registers (runtime/engine/build/relieve.hpp).

@@ -181,6 +181,16 @@ TEST_F(Build, EachKernelOfASpecHasItsOwnCode) {
   EXPECT_EQ(estimate.status, 0) << estimate.err;
   EXPECT_NE(estimate.out.find(".visible .entry lacuna_estimate_topk_blocks("), std::string::npos);
   EXPECT_EQ(estimate.out.find("lacuna_attend_topk_blocks"), std::string::npos);
+  const std::string dumped = scratch_.file("dumped");
+  ::setenv("LACUNA_DUMP", dumped.c_str(), 1);
+  const CommandResult cubin =
+      run_lacuna({"emit", "--form", "cubin", spec, "--arch", "sm_80", "--kernel", "estimate"});
+  ::unsetenv("LACUNA_DUMP");
+  std::vector<std::string> compiled;
+  for (const auto& file : std::filesystem::directory_iterator(dumped))
+    if (file.path().extension() == ".cubin") compiled.push_back(file.path().stem().extension());
+  std::ranges::sort(compiled);
+  EXPECT_EQ(compiled, (std::vector<std::string>{".attend", ".estimate"}));  // of six
   const CommandResult wrong = run_lacuna({"emit", "--form", "ptx", spec, "--kernel", "estimat"});
   EXPECT_EQ(wrong.status, 2);
   EXPECT_NE(wrong.err.find("got estimat; did you mean \"estimate\"?"), std::string::npos)
@@ -192,6 +202,9 @@ TEST_F(Build, EachKernelOfASpecHasItsOwnCode) {
   for (const auto& kernel : document["kernels"]) {
     const std::string code = read_bytes(out + "/" + kernel["file"].get<std::string>());
     EXPECT_NE(code.find(kernel["name"].get<std::string>()), std::string::npos) << kernel;
+    if (kernel["name"] == "lacuna_estimate_topk_blocks") {
+      EXPECT_TRUE(code == cubin.out);
+    }
   }
 }
 
