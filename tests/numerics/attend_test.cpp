@@ -14,14 +14,7 @@ namespace {
 
 class Attend : public testing::TestWithParam<Case> {};
 
-TEST_P(Attend, AgreesWithTheOracle) {
-  const Case& c = GetParam();
-  TestKernel kernel(engine(), c);
-  ASSERT_EQ(kernel.error, "");
-  const Variant variant = make_variant(c, kernel.tile, 1234);
-  EXPECT_EQ(check_variant(c, variant, run_variant(engine(), kernel, c, variant), engine().is_cuda),
-            "");
-}
+TEST_P(Attend, AgreesWithTheOracle) { EXPECT_EQ(check_case(GetParam(), 1234), ""); }
 
 std::string name_of_case(const testing::TestParamInfo<Case>& info) { return info.param.text(); }
 

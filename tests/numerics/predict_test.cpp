@@ -12,14 +12,7 @@ namespace {
 
 class Predicted : public testing::TestWithParam<Case> {};
 
-TEST_P(Predicted, AgreesWithTheOracle) {
-  const Case& c = GetParam();
-  TestKernel kernel(engine(), c);
-  ASSERT_EQ(kernel.error, "");
-  const Variant variant = make_variant(c, kernel.tile, 4321);
-  EXPECT_EQ(check_variant(c, variant, run_variant(engine(), kernel, c, variant), engine().is_cuda),
-            "");
-}
+TEST_P(Predicted, AgreesWithTheOracle) { EXPECT_EQ(check_case(GetParam(), 4321), ""); }
 
 std::string name_of_predicted(const testing::TestParamInfo<Case>& info) {
   return info.param.text();

@@ -97,19 +97,17 @@ ExpectedTiles expected_tiles(const Variant& variant, const oracle::KeptTiles& ke
 namespace {
 
 /// The tiles of a report that were visited, whatever the gate said then.
-std::vector<std::uint8_t> visited_of(const Reported& got) {
-  std::vector<std::uint8_t> visited = got.tile_mask;
+std::vector<std::uint8_t> visited_of(const std::vector<std::uint8_t>& tile_mask) {
+  std::vector<std::uint8_t> visited = tile_mask;
   for (std::uint8_t& code : visited) code = code != 0;
   return visited;
 }
 
 /// Part 1 of a predictor: tiles that are kept. Afterwards the reported ones are taken as given.
-std::string check_kept(const Variant& variant, const Variant& decided_by, const Reported& got) {
-  const oracle::Problem problem = ordered_problem(decided_by);
-  const auto expected = expected_tiles(variant, oracle_kept(problem, *decided_by.predictor));
+std::string check_kept(const ExpectedTiles& expected, const Reported& got) {
   std::int64_t flips = 0;
   std::ostringstream text;
-  const std::vector<std::uint8_t> visited = visited_of(got);
+  const std::vector<std::uint8_t> visited = visited_of(got.tile_mask);
   if (visited.size() != expected.visited.size()) return "tile mask has the wrong size; ";
   for (std::size_t x = 0; x < visited.size(); ++x) {
     if (visited[x] == expected.visited[x] || expected.stable[x] == 0) continue;
@@ -121,9 +119,8 @@ std::string check_kept(const Variant& variant, const Variant& decided_by, const 
 }
 
 /// Part 1 of gates. Tiles whose decision lies within `band` of its threshold may differ.
-std::string check_gates(const oracle::Problem& problem, const Variant& variant, const Reported& got,
-                        double band) {
-  const auto expected = oracle::oracle_tiles(problem, variant.tiling, variant.gate);
+std::string check_gates(const oracle::TileDecisions& expected, const Variant& variant,
+                        const Reported& got, double band) {
   std::ostringstream text;
   if (got.tile_mask.size() != expected.code.size()) return "tile mask has the wrong size";
   std::int64_t flips = 0, visited = 0, gated = 0, visible = expected.visible;
@@ -151,11 +148,9 @@ std::string check_gates(const oracle::Problem& problem, const Variant& variant, 
 }
 
 /// Part 2: the output under the reported mask.
-std::string check_output(const oracle::Problem& problem, const Variant& variant,
+std::string check_output(const oracle::Output& expected, const Variant& variant,
                          const Reported& got, double band, const Tolerance& allowed,
                          const char* what) {
-  auto expected = oracle::oracle_attention(problem, variant.tiling, variant.gate, got.tile_mask);
-  if (!variant.order.empty()) expected = restored_output(problem, expected, variant.order);
   const OutputError error = compare_output(variant, expected, got, band);
   std::ostringstream text;
   text << error.mismatch;
@@ -172,31 +167,80 @@ bool is_ordinary(Fill fill) {
   return fill == Fill::kNormal || fill == Fill::kUneven || fill == Fill::kClustered;
 }
 
+oracle::Output output_of(const oracle::Problem& problem, const Variant& variant,
+                         const std::vector<std::uint8_t>& tile_mask) {
+  auto output = oracle::oracle_attention(problem, variant.tiling, variant.gate, tile_mask);
+  return variant.order.empty() ? output : restored_output(problem, output, variant.order);
+}
+
 }  // namespace
 
-std::string check_variant(const Case& c, const Variant& variant, const Reported& got, bool is_cuda,
-                          const Variant* decided_by) {
-  if (!got.error.empty()) return got.error;
+Expectation expectation_of(const Case& c, const Variant& variant,
+                           const std::vector<std::uint8_t>& tile_mask, const Variant* decided_by) {
+  Expectation expected;
+  expected.tile_mask = tile_mask;
+  Variant given = variant;
+  if (variant.predictor) {
+    const Variant& decision = decided_by ? *decided_by : variant;
+    expected.kept =
+        expected_tiles(variant, oracle_kept(ordered_problem(decision), *decision.predictor));
+    given.tiling.listed = visited_of(tile_mask);
+  }
+  expected.problem = computed_problem(variant);
+  expected.tiles = oracle::oracle_tiles(expected.problem, given.tiling, given.gate);
+  expected.output = output_of(expected.problem, given, tile_mask);
+  const bool quantised = variant.quantisation.qk_bits == 8 || variant.quantisation.v_bits == 8;
+  if (quantised && is_ordinary(c.fill)) {
+    given.quantisation = {};
+    expected.exact = output_of(computed_problem(given), given, tile_mask);
+  }
+  return expected;
+}
+
+std::string check_against(const Expectation& expected, const Case& c, const Variant& variant,
+                          const Reported& got, bool is_cuda) {
   std::ostringstream text;
   if (got.padding_touched) text << "bytes between the rows of o were written; ";
   // Logits are exact products in f32; their rounding grows with their size.
   const double band = c.fill == Fill::kHuge ? 0.05 : 1e-3;
-  Variant given = variant;
-  if (variant.predictor) {
-    text << check_kept(variant, decided_by ? *decided_by : variant, got);
-    given.tiling.listed = visited_of(got);
-  }
-  const oracle::Problem problem = computed_problem(variant);
-  text << check_gates(problem, given, got, band);
-  text << check_output(problem, given, got, band, tolerance_of(c.dtype, problem, is_cuda),
-                       "output: ");
-  const bool quantised = variant.quantisation.qk_bits == 8 || variant.quantisation.v_bits == 8;
-  if (quantised && is_ordinary(c.fill)) {
-    given.quantisation = {};  // warps whose decision quantisation may turn are left out
-    text << check_output(computed_problem(given), given, got, 0.3,
+  // The reported tiles of a predictor are taken as given afterwards.
+  if (expected.kept) text << check_kept(*expected.kept, got);
+  text << check_gates(expected.tiles, variant, got, band);
+  text << check_output(expected.output, variant, got, band,
+                       tolerance_of(c.dtype, expected.problem, is_cuda), "output: ");
+  if (expected.exact) {
+    // Warps whose decision quantisation may turn are left out.
+    text << check_output(*expected.exact, variant, got, 0.3,
                          exact_tolerance_of(variant.quantisation), "against exact arithmetic: ");
   }
   return text.str();
+}
+
+std::string check_variant(const Case& c, const Variant& variant, const Reported& got, bool is_cuda,
+                          const Variant* decided_by) {
+  if (!got.error.empty()) return got.error;
+  const Expectation expected = expectation_of(c, variant, got.tile_mask, decided_by);
+  return check_against(expected, c, variant, got, is_cuda);
+}
+
+std::string check_case(const Case& c, std::uint32_t seed) {
+  TestKernel kernel(engine(), c);
+  if (!kernel.error.empty()) return kernel.error;
+  const Variant variant = make_variant(c, kernel.tile, seed);
+  const Reported got = run_variant(engine(), kernel, c, variant);
+  if (!got.error.empty()) return got.error;
+  Expectation expected = expectation_of(c, variant, got.tile_mask);
+  const std::string wrong = check_against(expected, c, variant, got, engine().is_cuda);
+  TestEngine* const other = interpreter();
+  if (other == nullptr) return wrong;
+  TestKernel interpreted(*other, c);  // of the same plan, so with the same tiles
+  const Reported second =
+      interpreted.error.empty() ? run_variant(*other, interpreted, c, variant) : Reported{};
+  const std::string failed = interpreted.error + second.error;
+  if (!failed.empty()) return wrong + "interpreter: " + failed;
+  if (second.tile_mask != got.tile_mask) expected = expectation_of(c, variant, second.tile_mask);
+  const std::string also_wrong = check_against(expected, c, variant, second, other->is_cuda);
+  return wrong + (also_wrong.empty() ? "" : "interpreter: " + also_wrong);
 }
 
 }  // namespace lacuna::numerics

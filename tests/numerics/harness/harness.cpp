@@ -5,9 +5,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <limits>
+#include <memory>
 #include <sstream>
 #include <string_view>
 
+#include "runtime/cpu/host_plugin.hpp"
 #include "tests/tier.hpp"
 
 namespace lacuna::numerics {
@@ -85,7 +87,12 @@ int device_index(const std::string& device) {
   return colon == std::string::npos ? 0 : std::atoi(device.c_str() + colon + 1);
 }
 
-TestEngine::TestEngine() {
+TestEngine::TestEngine(bool is_interpreter) {
+  constexpr const char* kPlugin = "LACUNA_HOST_PLUGIN";
+  const char* const named = std::getenv(kPlugin);
+  const std::optional<std::string> before =
+      named ? std::optional<std::string>(named) : std::nullopt;
+  if (is_interpreter) ::setenv(kPlugin, "off", 1);
   const std::string device = device_under_test();
   lacuna_engine_options options{};
   options.struct_size = sizeof options;
@@ -94,6 +101,8 @@ TestEngine::TestEngine() {
     std::fprintf(stderr, "%s\n", lacuna_last_error());
     std::abort();
   }
+  if (before) ::setenv(kPlugin, before->c_str(), 1);
+  if (!before) ::unsetenv(kPlugin);
   is_cuda = device != "cpu";
 }
 TestEngine::~TestEngine() {
@@ -104,6 +113,14 @@ TestEngine::~TestEngine() {
 TestEngine& engine() {
   static TestEngine instance;
   return instance;
+}
+
+TestEngine* interpreter() {
+  static const std::unique_ptr<TestEngine> kInstance =
+      device_under_test() == "cpu" && load_host_plugin().backend != nullptr
+          ? std::make_unique<TestEngine>(/*is_interpreter=*/true)
+          : nullptr;
+  return kInstance.get();
 }
 
 TestKernel::TestKernel(TestEngine& engine, const Case& c) {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -34,7 +35,8 @@ struct TestEngine {
   bool is_cuda = false;
   std::map<std::tuple<std::string, int, int, DType>, CompiledKernel>
       kernels;  ///< by spec, d, d_v and dtype
-  TestEngine();
+  /// `is_interpreter`: without the compiler of the CPU.
+  explicit TestEngine(bool is_interpreter = false);
   ~TestEngine();
   TestEngine(const TestEngine&) = delete;
   TestEngine& operator=(const TestEngine&) = delete;
@@ -42,6 +44,8 @@ struct TestEngine {
 
 /// The one that tests share.
 TestEngine& engine();
+/// The other executor of the CPU, if the device under test is the CPU with its compiler.
+TestEngine* interpreter();
 
 struct Reported {
   std::vector<double> o, lse;
@@ -108,16 +112,38 @@ struct OutputError {
 OutputError compare_output(const Variant& variant, const oracle::Output& expected,
                            const Reported& got, double warp_band);
 
-/// Both parts; "" if they hold, else what does not. `decided_by`: the variant whose tensors made
-/// the decision, where that is not this one (reuse).
-std::string check_variant(const Case& c, const Variant& variant, const Reported& got, bool is_cuda,
-                          const Variant* decided_by = nullptr);
-
 /// Tiles of the reports that `kept` leaves to visit, and which of them any implementation must
 /// agree on; [n_b, n_h, q_tiles, k_tiles].
 struct ExpectedTiles {
   std::vector<std::uint8_t> visited, stable;
 };
 ExpectedTiles expected_tiles(const Variant& variant, const oracle::KeptTiles& kept);
+
+/// What the oracle says of a variant if the tiles are those of a report.
+struct Expectation {
+  std::vector<std::uint8_t> tile_mask;  ///< of the report
+  std::optional<ExpectedTiles> kept;    ///< of a predictor
+  oracle::Problem problem;
+  oracle::TileDecisions tiles;
+  oracle::Output output;
+  std::optional<oracle::Output> exact;  ///< without quantisation, of inputs on which it is good
+};
+
+/// `decided_by`: the variant whose tensors made the decision, where that is not this one (reuse).
+Expectation expectation_of(const Case& c, const Variant& variant,
+                           const std::vector<std::uint8_t>& tile_mask,
+                           const Variant* decided_by = nullptr);
+
+/// Both parts; "" if they hold, else what does not.
+std::string check_against(const Expectation& expected, const Case& c, const Variant& variant,
+                          const Reported& got, bool is_cuda);
+
+/// The same with an expectation of its own.
+std::string check_variant(const Case& c, const Variant& variant, const Reported& got, bool is_cuda,
+                          const Variant* decided_by = nullptr);
+
+/// Compiles and runs a case, and checks it: on the CPU by both executors, which share the inputs
+/// and, where they report the same tiles, what the oracle says.
+std::string check_case(const Case& c, std::uint32_t seed);
 
 }  // namespace lacuna::numerics
