@@ -249,7 +249,7 @@ StepFacts step_facts(const Plan& plan) {
   facts.groups = facts.decides_late ? 1 : facts.parts;
   facts.key_products = plan.program.head_dim / kDepth;
   facts.value_products = (facts.looks_ahead ? kKeysAhead : keys) / kDepth;
-  facts.ping_pong = facts.looks_ahead || attend.warpgroups.value > 2;
+  facts.ping_pong = facts.looks_ahead || facts.decides_late || attend.warpgroups.value > 2;
   return facts;
 }
 

@@ -57,10 +57,10 @@ FIRST = {
     "cache": ("cache", "tools", "runtime"),
     "runtime/launch/host_launch": ("host", "numerics"),
     "runtime/cpu/llvm": ("host", "numerics"),
-    "runtime/cpu/ops": ("runtime", "numerics_interpreter"),
+    "runtime/cpu/ops": ("runtime", "numerics", "numerics_interpreter"),
     "runtime/group": ("group", "runtime"),
     "runtime/tune": ("runtime", "tools"),
-    "runtime/cpu/interpreter": ("runtime", "numerics_interpreter"),
+    "runtime/cpu/interpreter": ("runtime", "numerics", "numerics_interpreter"),
     "runtime": ("runtime", "runtime_gpu", "host", "tools"),
     "tools": ("tools",),
 }

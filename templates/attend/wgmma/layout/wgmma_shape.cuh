@@ -184,9 +184,10 @@ struct WgmmaShape {
   /// Queries stay in registers where there is room, which saves reading them for each product.
   static constexpr bool kKeepsQueries =
       Config::kHeadDim <= 128 && Config::kWarpgroups == 2 && !kLooksAhead;
-  /// Two warpgroups find a rhythm of their own; three, which are short of registers for their own
-  /// queries and of room between products, are better off in order.
-  static constexpr bool kPingPong = Config::kWarpgroups > 2;
+  /// Warpgroups issue their products in turns. Two find a rhythm of their own, unless votes of one
+  /// hold up the other; three, which are short of registers for their own queries and of room
+  /// between products, are better off in order.
+  static constexpr bool kPingPong = Config::kWarpgroups > 2 || (kWarpsKnow && !kOwnRows);
 
   /// Keys and values come as codes, of which the producer's warps make 16-bit rows
   /// (attend/wgmma/producers/converting_producer.cuh).
