@@ -172,7 +172,10 @@ TEST(AnyShape, DecidesWithoutReportsAsWithThem) {
     const bool has_gate = subject.name.find("gate") != std::string::npos ||
                           subject.name.find("skip_softmax") != std::string::npos ||
                           subject.name.find("bsfa") != std::string::npos;
-    if (has_gate && subject.name.find("sm_90a") != std::string::npos) gated.push_back(subject);
+    // Of int8 gates each is decided first.
+    if (has_gate && !subject.name.starts_with("int8") &&
+        subject.name.find("sm_90a") != std::string::npos)
+      gated.push_back(subject);
   }
   ASSERT_FALSE(gated.empty());
   std::mt19937 random(2);
