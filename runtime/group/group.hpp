@@ -36,7 +36,7 @@ struct Admission {
   double timeout_s = 0, link_gb_s = 0, tflops = 0;
   std::int32_t sm_margin = 0;  ///< multiprocessors that launches leave to an exchange under way
   std::int32_t max_ctas = 0;   ///< blocks of NCCL; 0: it decides
-  std::optional<Exchange> exchange;  ///< none: as is best where ranks reach each other's memory
+  std::optional<Exchange> exchange;  ///< none: kUsualExchange
 };
 
 /// Null with diagnostics.

@@ -41,14 +41,9 @@ void take_means(const VariantSpec& branch, BoundLaunch& own) {
   rows(TensorRole::kQ) = rows(TensorRole::kO) = own.shape.n_q;  // o: of attend
 }
 
-}  // namespace
-
-LaunchShape shape_of_branch(const VariantSpec& branch, LaunchShape shape) {
-  shape.n_k = ceil_div(shape.n_k, branch.branch.means);
-  shape.n_q = ceil_div(shape.n_q, branch.branch.query_means);
-  return shape;
-}
-
+/// Of a part of a problem (LaunchContract::has_positions). The caller passes all positions, behind
+/// the parameters of the spec. Those that `program`, the branch's, declares are added to `own`;
+/// positions in query tiles are converted to the branch's tile size.
 void take_positions(const Program& program, std::size_t spec_params, const BoundLaunch& bound,
                     BoundLaunch& own) {
   const auto position = [&](PositionParam param) {
@@ -70,6 +65,14 @@ void take_positions(const Program& program, std::size_t spec_params, const Bound
                      : param == kGateTiles     ? ceil_div(position(kNQ), gate_q)
                                                : position(param);
   }
+}
+
+}  // namespace
+
+LaunchShape shape_of_branch(const VariantSpec& branch, LaunchShape shape) {
+  shape.n_k = ceil_div(shape.n_k, branch.branch.means);
+  shape.n_q = ceil_div(shape.n_q, branch.branch.query_means);
+  return shape;
 }
 
 void take_order(const Program& program, BoundLaunch& own) {
@@ -117,8 +120,9 @@ bool bind_reports(const LaunchContract& contract, const lacuna_branch_args& give
   return !mismatches.any();
 }
 
-BoundLaunch bind_branch(const VariantSpec& branch, DType dtype, KvFormat kv,
-                        const BoundLaunch& bound) {
+BoundLaunch bind_branch(const VariantSpec& branch, const LaunchContract& contract,
+                        const Program& program, KvFormat kv, const BoundLaunch& bound) {
+  const DType dtype = contract.dtype;
   BoundLaunch own = bound;
   if (!branch.branch.dims.empty()) {
     const Band band = only_band(branch.branch.dims, 0).value_or(Band{});
@@ -127,6 +131,8 @@ BoundLaunch bind_branch(const VariantSpec& branch, DType dtype, KvFormat kv,
               own.tensors[static_cast<std::size_t>(TensorRole::kK)]);
   }
   if (branch.branch.means > 1 || branch.branch.query_means > 1) take_means(branch, own);
+  if (contract.has_positions) take_positions(program, branch.params.size(), bound, own);
+  take_order(program, own);
   return own;
 }
 

@@ -16,20 +16,14 @@ namespace lacuna {
 LaunchShape shape_of_branch(const VariantSpec& branch, LaunchShape shape);
 
 /// The same of tensors and parameters; k and v lie where the caller's tokens do, and of a branch
-/// with dims q and k where its band begins. `dtype`, `kv`: of the elements of q and of k. Allocates
-/// nothing.
-BoundLaunch bind_branch(const VariantSpec& branch, DType dtype, KvFormat kv,
-                        const BoundLaunch& bound);
+/// with dims q and k where its band begins. `contract`, `program`: the branch's own. `kv`: of the
+/// elements of k. Allocates nothing.
+BoundLaunch bind_branch(const VariantSpec& branch, const LaunchContract& contract,
+                        const Program& program, KvFormat kv, const BoundLaunch& bound);
 
 /// The parameters that formulas of permuted tokens read, behind the others of its program: the
 /// launch's order, which of a sequence is its part of the batch's.
 void take_order(const Program& program, BoundLaunch& own);
-
-/// Of a part of a problem (LaunchContract::has_positions). The caller passes all positions, behind
-/// the parameters of the spec. Those that `program`, the branch's, declares are added to `own`;
-/// positions in query tiles are converted to the branch's tile size.
-void take_positions(const Program& program, std::size_t spec_params, const BoundLaunch& bound,
-                    BoundLaunch& own);
 
 /// Of a launch's workspace: what branches hand on to the next, and what is of this one alone. The
 /// first part lies in front, as large as the branch that wants most of it says. `values`: of the

@@ -264,12 +264,9 @@ bool run_branches_of_sequences_on_host(const KernelState& kernel, const BoundLau
   return run_each(kernel, bound, diagnostics, [&](const Sequence& sequence, BoundLaunch& whole) {
     BranchLaunches own;
     for (std::size_t n = 0; n < count; ++n) {
-      const VariantSpec& spec = kernel.branches[n]->document.spec;
       const LoweredKernel& lowered = kernel.branches[n]->lowered();
-      BoundLaunch branch = bind_branch(spec, dtype, KvFormat::kSame, whole);
-      if (lowered.contract.has_positions)
-        take_positions(lowered.plan.program, spec.params.size(), whole, branch);
-      take_order(lowered.plan.program, branch);
+      BoundLaunch branch = bind_branch(kernel.branches[n]->document.spec, lowered.contract,
+                                       lowered.plan.program, KvFormat::kSame, whole);
       BoundLaunch reports = launches[n].bound;
       move_to(sequence, number_bytes(dtype), reports);
       for (const TensorRole role : {kCounts, kTileMask})

@@ -288,10 +288,8 @@ bool bind_branches(const KernelState& kernel, const BoundLaunch& bound, KvFormat
     const KernelState& branch = *kernel.branches[n];
     const VariantSpec& spec = branch.document.spec;
     const LaunchContract& contract = branch.lowered().contract;
-    BoundLaunch& own = launches[n].bound = bind_branch(spec, contract.dtype, kv, bound);
-    if (contract.has_positions)
-      take_positions(branch.lowered().plan.program, spec.params.size(), bound, own);
-    take_order(branch.lowered().plan.program, own);
+    BoundLaunch& own = launches[n].bound =
+        bind_branch(spec, contract, branch.lowered().plan.program, kv, bound);
     const lacuna_branch_args* given = args_of_branch(args, spec.branch.name);
     if (given == nullptr) continue;
     fits &= bind_reports(contract, *given, own, diagnostics);
