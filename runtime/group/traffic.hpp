@@ -15,7 +15,7 @@ namespace lacuna::group {
 enum class TensorId : std::uint8_t { kQ, kK, kV, kO, kLse };
 inline constexpr int kTensorCount = 5;
 
-/// A batch of sequences, as a plan knows it: where they begin comes with each launch.
+/// What a plan knows of a batch of sequences. Each launch says where they begin.
 struct SequenceLimits {
   std::int32_t count = 0;  ///< 0: a batch of one length
   std::int32_t max_n_q = 0, max_n_k = 0;

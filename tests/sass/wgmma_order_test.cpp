@@ -76,8 +76,9 @@ const Lines kGatedLoop = {
     "EXIT",
 };
 
-/// A gate that is decided behind the exponentials: a step of two parts, of which each choice is
-/// multiplied with V. Steps with masks decide first and wait for votes, one for each part.
+/// A gate that is decided behind the exponentials. A step has two parts, and a branch for each
+/// choice of them that is multiplied with V. Steps with masks decide first; they wait for the votes
+/// of each part.
 const Lines kLateLoop = {
     ".L_loop:",
     "SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [UR5], R3",

@@ -41,8 +41,8 @@ void write_file(const fs::path& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary) << bytes;
 }
 
-/// What of a source is compiled for `request`: beside the kernel that is wanted those by which
-/// assembly_complaints judges a plan.
+/// The kernels of a source that are compiled for `request`: the one that it wants, and those by
+/// which assembly_complaints judges a plan.
 CudaSource wanted(const BuildRequest& request, CudaSource source) {
   if (request.only.empty()) return source;
   std::erase_if(source.kernels, [&](const CudaKernel& kernel) {

@@ -175,8 +175,8 @@ bool gather_parts(NcclRank& rank, const char* what, std::span<const unsigned cha
              "cuMemcpyDtoH", diagnostics);
 }
 
-/// Each part ends with the number of the call. Where a rank has died NCCL may end without its part,
-/// and what lies in its place is of an earlier call, or of none.
+/// Each rank's part ends with the number of the call. If a rank has died, NCCL may end the call
+/// without its part; then the place of that part still holds one of an earlier call, or zeros.
 bool all_gather(void* state, const char* what, const void* mine, std::size_t bytes, void* all,
                 Diagnostics& diagnostics) {
   NcclRank& rank = rank_of(state);

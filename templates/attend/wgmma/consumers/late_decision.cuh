@@ -4,7 +4,7 @@
 //
 //   S' is complete: its maxima, which say which tiles count as far as the warp knows: published
 //                   its exponentials, as if all tiles counted, their sums kept apart
-//   (the product with V before is complete, P = S', the next S is issued)
+//   (the earlier product with V is complete, the weights become P, the next S is issued)
 //   settle          a warp that is not sure of all tiles reads the votes of the others; the sums of
 //                   tiles that count join those of their rows
 //   O += P V        of tiles that count
@@ -14,8 +14,8 @@
 //
 // A gate that reads the gap needs the running maximum of the tiles before, of those that count. It
 // is known without a decision as long as the gate is open at a gap of 0: a row that exceeds its
-// running maximum says by itself that the tile counts. Steps of which that cannot be said, which
-// all warps see alike, and steps with masks or reports, take weigh_with_max, which decides first.
+// running maximum says by itself that the tile counts. A step decides first (weigh_with_max) where
+// its gate is closed at a gap of 0, which all warps find alike, or where it has a mask or a report.
 #pragma once
 
 #include "attend/wgmma/consumers/step_softmax.cuh"
