@@ -328,9 +328,8 @@ std::string launch(const BranchesSubject& subject, const lacuna_launch_args& arg
   std::size_t shared = 0;
   for (std::size_t n = 0; n < subject.branches.size(); ++n) {
     const Subject& branch = subject.branches[n];
-    all.push_back(
-        bind_branch(subject.spec.branches[n], branch.contract.dtype, branch.contract.kv, bound));
-    take_order(branch.program, all.back());
+    all.push_back(bind_branch(subject.spec.branches[n], branch.contract, branch.program,
+                              branch.contract.kv, bound));
     const LaunchShape& shape = all.back().shape;
     const auto values = values_of(branch, shape);
     shared = std::max(shared, workspace_parts(branch.launch, shape, values.data()).shared);
