@@ -178,6 +178,11 @@ void write_tile_bound(CudaWriter& out, const std::string& name, const Expr& boun
              "const struct {" + text.members + " } parts = {" + text.values + "};");
 }
 
+bool reads_parameter(const Expr& expr) {
+  return std::ranges::any_of(expr.nodes,
+                             [](const ExprNode& node) { return node.op == ExprOp::kParameter; });
+}
+
 /// The keys that a row sees (compiler/expr/bounds/key_ranges.hpp); no range: the mask has to be
 /// asked.
 void write_key_ranges(CudaWriter& out, const Expr& mask) {
@@ -185,13 +190,18 @@ void write_key_ranges(CudaWriter& out, const Expr& mask) {
   if (mask.empty()) ranges.emplace_back();  // all of them
   const std::string count = std::to_string(ranges.size());
   std::string has_first, first, last;
+  bool reads_parameters = false;
   for (const KeyRange& range : ranges) {
     const char* comma = first.empty() ? "" : ", ";
     has_first += comma + std::string(range.first.empty() ? "false" : "true");
     first += comma + cuda_text(range.first, "0");
     last += comma + cuda_text(range.last, "args.attend.n_k - 1");
+    reads_parameters =
+        reads_parameters || reads_parameter(range.first) || reads_parameter(range.last);
   }
-  std::string members = " static constexpr int kRanges = " + count + ";";
+  std::string members =
+      " static constexpr int kRanges = " + count +
+      "; static constexpr bool kReadsParameters = " + (reads_parameters ? "true" : "false") + ";";
   if (!ranges.empty()) {
     members += " static constexpr bool kHasFirst[] = {" + has_first + "}; int first[" + count +
                "], last[" + count + "];";

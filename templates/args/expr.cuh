@@ -11,7 +11,7 @@ namespace lacuna {
 // all that have fewer dimensions.
 template <class T, int kRank = 3>
 struct Param {
-  const T* data;  // null: `value` stands for every element
+  const T* data;  // null: `value` stands for every element, and strides are 0
   T value;
   int extent[kRank];
   long long stride[kRank];  // in elements
@@ -28,9 +28,10 @@ __device__ __forceinline__ T at(const Param<T, kRank>& param, Index... index) {
   long long offset = 0;
   int dim = 0;
   ((offset += clamp_index(index, param.extent[dim]) * param.stride[dim], ++dim), ...);
-  // A selected address, not a branch: a branch would be copied into every unrolled score.
-  const T* source = param.data == nullptr ? &param.value : param.data + offset;
-  return *source;
+  // A selected address, not a branch: a branch would be copied into every unrolled score, and reads
+  // of the same element would not be seen to be one.
+  const T* first = param.data == nullptr ? &param.value : param.data;
+  return first[offset];
 }
 
 // The elements of a table along one of its indices: `first` is element 0, and `index` where a line

@@ -29,15 +29,37 @@ __device__ __forceinline__ u32 keys_in_ranges(const Row& row, int k, int n_k) {
   return bits;
 }
 
+/// What a lane's two rows see. It depends on no product, so it can be read while these are under
+/// way.
+template <class Hooks>
+struct LaneRanges {
+  typename Hooks::MaskRow rows[2];
+};
+/// In place of LaneRanges: they are read when they are needed.
+struct UnreadRanges {};
+
+template <class Hooks, class Args, class Lane>
+__device__ __forceinline__ typename Hooks::MaskRow ranges_of_row(const Args& args, const Lane& lane,
+                                                                 int r, int b, UnreadRanges = {}) {
+  return Hooks::mask_row(args, lane.q(r), lane.h(r), b);
+}
+template <class Hooks, class Args, class Lane>
+__device__ __forceinline__ typename Hooks::MaskRow ranges_of_row(const Args&, const Lane&, int r,
+                                                                 int,
+                                                                 const LaneRanges<Hooks>& ranges) {
+  return ranges.rows[r];
+}
+
 /// Scores of a lane's two queries with kBlocks blocks of 8 keys, of which a lane has keys k + 8 * n
 /// and k + 8 * n + 1: those of keys that a row does not see, or that do not exist, become -inf.
-template <class Hooks, int kBlocks, class Args, class Lane>
+template <class Hooks, int kBlocks, class Args, class Lane, class Ranges = UnreadRanges>
 __device__ __forceinline__ void apply_key_ranges(const Args& args, float (*scores)[4],
-                                                 const Lane& lane, int k, int b) {
+                                                 const Lane& lane, int k, int b,
+                                                 const Ranges& ranges = {}) {
   constexpr int kWordBlocks = 16;
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
-    const typename Hooks::MaskRow row = Hooks::mask_row(args, lane.q(r), lane.h(r), b);
+    const typename Hooks::MaskRow row = ranges_of_row<Hooks>(args, lane, r, b, ranges);
 #pragma unroll
     for (int first = 0; first < kBlocks; first += kWordBlocks) {
       const u32 bits = keys_in_ranges(row, k + first * 8, args.attend.n_k);

@@ -61,43 +61,68 @@ __device__ __forceinline__ void score_rests(float (&rests)[kBlocks][4], const Ar
   }
 }
 
-/// Products of a lane's two queries with kBlocks blocks of 8 keys, of which a lane has keys k + 8 *
-/// n and k + 8 * n + 1 -> scores, in `unit`.
-template <class Hooks, int kBlocks, class Args, class Lane>
-__device__ __forceinline__ void apply_score_formula(const Args& args, float (*scores)[4],
-                                                    const Lane& lane, int k, int b,
-                                                    const ScoreUnit& unit = {}) {
-  using Row = typename Hooks::ScoreRow;
-  const float scale = args.attend.scale;
-  const Row rows[2] = {Hooks::score_row(args, lane.q(0), lane.h(0), b),
-                       Hooks::score_row(args, lane.q(1), lane.h(1), b)};
+/// What the formula needs of a lane's two rows and keys from k on. It depends on no product, so it
+/// can be worked out while these are under way.
+template <class Hooks>
+struct ScoreParts {
+  typename Hooks::ScoreRow rows[2];
   float factor[2], slope[2], base[2];
+};
+
+template <class Hooks, class Args, class Lane>
+__device__ __forceinline__ ScoreParts<Hooks> score_parts(const Args& args, const Lane& lane, int k,
+                                                         int b, const ScoreUnit& unit) {
+  using Row = typename Hooks::ScoreRow;
+  ScoreParts<Hooks> parts = {{Hooks::score_row(args, lane.q(0), lane.h(0), b),
+                              Hooks::score_row(args, lane.q(1), lane.h(1), b)}};
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
-    factor[r] = rows[r].factor * (Row::kHasCore ? unit.factor : scale * unit.factor);
-    slope[r] = rows[r].slope * unit.factor;
-    base[r] = -unit.less[r];
+    const Row& row = parts.rows[r];
+    parts.factor[r] = row.factor * (Row::kHasCore ? unit.factor : args.attend.scale * unit.factor);
+    parts.slope[r] = row.slope * unit.factor;
+    parts.base[r] = -unit.less[r];
     if constexpr (Row::kHasOffset) {
-      const float offset = Hooks::score_offset(args, rows[r], lane.q(r), k, lane.h(r), b);
-      base[r] = fmaf(offset, unit.factor, base[r]);
+      const float offset = Hooks::score_offset(args, row, lane.q(r), k, lane.h(r), b);
+      parts.base[r] = fmaf(offset, unit.factor, parts.base[r]);
     }
   }
+  return parts;
+}
+
+/// Products of a lane's two queries with kBlocks blocks of 8 keys, of which a lane has keys k + 8 *
+/// n and k + 8 * n + 1 -> scores, in `unit`, of which `parts` are.
+template <class Hooks, int kBlocks, class Args, class Lane>
+__device__ __forceinline__ void apply_score_formula(const Args& args, float (*scores)[4],
+                                                    const ScoreParts<Hooks>& parts,
+                                                    const Lane& lane, int k, int b,
+                                                    const ScoreUnit& unit) {
+  using Row = typename Hooks::ScoreRow;
+  const float scale = args.attend.scale;
   float rests[kBlocks][4];
-  if constexpr (Row::kHasRest) score_rests<Hooks>(rests, args, rows, lane, k, b);
+  if constexpr (Row::kHasRest) score_rests<Hooks>(rests, args, parts.rows, lane, k, b);
 #pragma unroll
   for (int n = 0; n < kBlocks; ++n) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       const int r = i / 2, step = n * 8 + i % 2;
       float& score = scores[n][i];
-      float more = base[r];
-      if constexpr (Row::kHasSlope) more = fmaf(static_cast<float>(step), slope[r], more);
+      float more = parts.base[r];
+      if constexpr (Row::kHasSlope) more = fmaf(static_cast<float>(step), parts.slope[r], more);
       if constexpr (Row::kHasRest) more = fmaf(rests[n][i], unit.factor, more);
       if constexpr (Row::kHasCore)
-        score = Hooks::score_core(args, rows[r], score * scale, lane.q(r), k + step, lane.h(r), b);
-      score = fmaf(score, factor[r], more);
+        score = Hooks::score_core(args, parts.rows[r], score * scale, lane.q(r), k + step,
+                                  lane.h(r), b);
+      score = fmaf(score, parts.factor[r], more);
     }
   }
+}
+
+template <class Hooks, int kBlocks, class Args, class Lane>
+__device__ __forceinline__ void apply_score_formula(const Args& args, float (*scores)[4],
+                                                    const Lane& lane, int k, int b,
+                                                    const ScoreUnit& unit = {}) {
+  apply_score_formula<Hooks, kBlocks>(args, scores, score_parts<Hooks>(args, lane, k, b, unit),
+                                      lane, k, b, unit);
 }
 
 }  // namespace lacuna

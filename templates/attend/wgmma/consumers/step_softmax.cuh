@@ -15,26 +15,103 @@ struct Decay {
   float factor[2] = {1.0f, 1.0f};
 };
 
-/// Formula and mask on group g. `is_relative`: what the formula makes of it is less the lagging
-/// maximum, in log2.
+/// The row that formulas ask about. A loop in a loop has no registers left for it.
 template <class State>
+__device__ __forceinline__ typename State::Row row_of_formulas(const State& at) {
+  return State::Shape::kOwnRows || packs_heads<typename State::Config>() ? at.reload_row() : at.row;
+}
+
+/// Scores in log2, less the lagging maximum.
+template <class State>
+__device__ __forceinline__ ScoreUnit relative_unit(const State& at) {
+  return {kLog2E, {at.softmax.lagging_max[0], at.softmax.lagging_max[1]}};
+}
+
+/// The ranges of a step with a mask that reads parameters: they depend on no product, and are read
+/// while these are under way.
+template <class State>
+__device__ __forceinline__ auto step_ranges(const State& at, const typename State::Message& step) {
+  using Config = typename State::Config;
+  using Hooks = typename State::Hooks;
+  if constexpr (kReadsKeyRanges<Config, Hooks>) {
+    LaneRanges<Hooks> ranges;
+    if (step.has(State::Message::kNeedsMaskOrReport)) {
+      const typename State::Row row = row_of_formulas(at);
+      decltype(auto) args = args_of_work_tile<Config>(at.args, row);
+#pragma unroll
+      for (int r = 0; r < 2; ++r)
+        ranges.rows[r] = ranges_of_row<Hooks>(args, at.lane_rows(row), r, row.b);
+    }
+    return ranges;
+  } else {
+    return UnreadRanges{};
+  }
+}
+
+/// Formula and mask on group g. `is_relative`: the formula makes relative_unit of it. `ranges`: of
+/// step_ranges, or not read yet.
+template <class State, class Ranges = UnreadRanges>
 __device__ __forceinline__ void complete_group(const State& at,
                                                StepScores<typename State::Config>& scores, int g,
                                                const typename State::Message& step,
-                                               bool is_relative) {
+                                               bool is_relative, const Ranges& ranges = {}) {
   using Config = typename State::Config;
   using Shape = typename State::Shape;
-  // A loop in a loop has no registers left for the row.
-  const typename State::Row row =
-      Shape::kOwnRows || packs_heads<Config>() ? at.reload_row() : at.row;
+  const typename State::Row row = row_of_formulas(at);
   ScoreUnit unit;
-  if (Config::kHasScore && is_relative)
-    unit = {kLog2E, {at.softmax.lagging_max[0], at.softmax.lagging_max[1]}};
+  if (Config::kHasScore && is_relative) unit = relative_unit(at);
   complete_scores<Config, typename State::Hooks>(args_of_work_tile<Config>(at.args, row), row,
                                                  at.lane_rows(row), scores[g], g, step,
-                                                 at.tile_keys(), unit);
+                                                 at.tile_keys(), unit, ranges);
   if constexpr (!Shape::kHasGate && !Config::kGathers && !packs_heads<Config>()) {
     if (step.has(State::Message::kNeedsMaskOrReport)) report_step(at, step);
+  }
+}
+
+/// Of a step of one group without a mask: what its formula needs that depends on no product, in
+/// relative_unit. It is worked out while the products are under way. Gathered keys have no columns
+/// in common.
+template <class State, bool kExist = !State::Config::kGathers>
+struct StepScoreParts {};
+template <class State>
+struct StepScoreParts<State, true> {
+  ScoreParts<typename State::Hooks> of_tile[State::Shape::kStepTiles];
+};
+
+template <class State>
+__device__ __forceinline__ StepScoreParts<State> step_score_parts(
+    const State& at, const typename State::Message& step) {
+  using Config = typename State::Config;
+  StepScoreParts<State> parts;
+  if constexpr (!Config::kGathers) {
+    const typename State::Row row = row_of_formulas(at);
+#pragma unroll
+    for (int t = 0; t < State::Shape::kStepTiles; ++t)
+      parts.of_tile[t] = score_parts<typename State::Hooks>(
+          args_of_work_tile<Config>(at.args, row), at.lane_rows(row),
+          at.tile_keys().at(step.tiles[t], first_slot_of_lane()), row.b, relative_unit(at));
+  }
+  return parts;
+}
+
+/// The formula on all scores of such a step.
+template <class State>
+__device__ __forceinline__ void apply_formula(const State& at,
+                                              StepScores<typename State::Config>& scores,
+                                              const StepScoreParts<State>& parts,
+                                              const typename State::Message& step) {
+  using Config = typename State::Config;
+  if constexpr (Config::kGathers) {
+    complete_group(at, scores, 0, step, true);
+  } else {
+    constexpr int kTileBlocks = Config::kTileK / 8;
+    const typename State::Row row = row_of_formulas(at);
+#pragma unroll
+    for (int t = 0; t < State::Shape::kStepTiles; ++t)
+      apply_score_formula<typename State::Hooks, kTileBlocks>(
+          args_of_work_tile<Config>(at.args, row), scores[0] + t * kTileBlocks, parts.of_tile[t],
+          at.lane_rows(row), at.tile_keys().at(step.tiles[t], first_slot_of_lane()), row.b,
+          relative_unit(at));
   }
 }
 
@@ -48,20 +125,22 @@ __device__ __forceinline__ void await_products(State& at,
   fence_accumulator(scores[g]);
   if (g == State::Shape::kGroups - 1) at.release_keys();
 }
-template <class State>
+template <class State, class Ranges = UnreadRanges>
 __device__ __forceinline__ void complete_awaited_group(const State& at,
                                                        StepScores<typename State::Config>& scores,
-                                                       int g, const typename State::Message& step) {
+                                                       int g, const typename State::Message& step,
+                                                       const Ranges& ranges = {}) {
   if (State::Config::kHasScore ||
       __builtin_expect(step.has(State::Message::kNeedsMaskOrReport), false))
-    complete_group(at, scores, g, step, false);
+    complete_group(at, scores, g, step, false, ranges);
 }
 template <class State>
 __device__ __forceinline__ void await_group(State& at, StepScores<typename State::Config>& scores,
                                             int g, int pending,
                                             const typename State::Message& step) {
+  const auto ranges = step_ranges(at, step);
   await_products(at, scores, g, pending);
-  complete_awaited_group(at, scores, g, step);
+  complete_awaited_group(at, scores, g, step, ranges);
 }
 
 /// Computes the scores of a step again. Needed where its logits are so far above those before that
@@ -167,14 +246,16 @@ __device__ __forceinline__ bool softmax_without_max(State& at, const Fragments& 
                                                     const typename State::Message& step) {
   float sum[2] = {0.0f, 0.0f};
   if constexpr (State::Config::kHasScore) {
+    const StepScoreParts<State> parts = step_score_parts(at, step);
+    const auto ranges = step_ranges(at, step);
     await_products(at, scores, 0, 1);
     // Written twice, so that in most steps the exponentials overlap the formulas.
     if (__builtin_expect(!fragments.has_fresh_row && !step.has(State::Message::kNeedsMaskOrReport),
                          true)) {
-      complete_group(at, scores, 0, step, true);
+      apply_formula(at, scores, parts, step);
       exponentiate(sum, scores[0]);
     } else {
-      complete_group(at, scores, 0, step, !fragments.has_fresh_row);
+      complete_group(at, scores, 0, step, !fragments.has_fresh_row, ranges);
       if (fragments.has_fresh_row) return false;
       exponentiate(sum, scores[0]);
     }

@@ -11,6 +11,9 @@
 
 namespace lacuna {
 
+/// Of a lane's columns in a tile.
+__device__ __forceinline__ int first_slot_of_lane() { return lane_index() % 4 * 2; }
+
 /// The score formula on the t-th tile of a group.
 template <class Config, class Hooks, class Args, class Lane, int kBlocks>
 __device__ __forceinline__ void apply_score_hook(const Args& args, const WorkTile& row,
@@ -18,7 +21,7 @@ __device__ __forceinline__ void apply_score_hook(const Args& args, const WorkTil
                                                  TileRef tile, int t, const TileKeys<Config>& keys,
                                                  const ScoreUnit& unit) {
   constexpr int kTileBlocks = Config::kTileK / 8;
-  const int slot = lane_index() % 4 * 2;
+  const int slot = first_slot_of_lane();
   if constexpr (!Config::kGathers) {
     apply_score_formula<Hooks, kTileBlocks>(args, scores + t * kTileBlocks, lane,
                                             keys.at(tile, slot), row.b, unit);
@@ -67,7 +70,7 @@ __device__ __forceinline__ void ask_mask(const Args& args, const WorkTile& row, 
                                          float (&scores)[kBlocks][4], TileRef tile, int t,
                                          const TileKeys<Config>& keys) {
   constexpr int kTileBlocks = Config::kTileK / 8, kWordBlocks = smaller(kTileBlocks, 8);
-  const int slot = lane_index() % 4 * 2;
+  const int slot = first_slot_of_lane();
 #pragma unroll
   for (int n = 0; n < kTileBlocks; n += kWordBlocks) {
     const u32 bits = tile.exists() ? visible_scores<Config, Hooks, kWordBlocks>(
@@ -85,16 +88,20 @@ __device__ __forceinline__ void ask_mask(const Args& args, const WorkTile& row, 
 template <class Config, class Hooks>
 inline constexpr bool kHasKeyRanges =
     !Config::kGathers && !WgmmaShape<Config>::kLooksAhead && Hooks::MaskRow::kRanges > 0;
+/// Are they read while products are under way? Three warpgroups have no registers for it.
+template <class Config, class Hooks>
+inline constexpr bool kReadsKeyRanges =
+    Config::kWarpgroups == 2 && kHasKeyRanges<Config, Hooks>&& Hooks::MaskRow::kReadsParameters;
 
-template <class Config, class Hooks, class Args, class Lane, int kBlocks>
+template <class Config, class Hooks, class Args, class Lane, int kBlocks, class Ranges>
 __device__ __forceinline__ void apply_mask(const Args& args, const WorkTile& row, const Lane& lane,
                                            float (&scores)[kBlocks][4], TileRef tile, int t,
-                                           const TileKeys<Config>& keys) {
+                                           const TileKeys<Config>& keys, const Ranges& ranges) {
   if constexpr (kHasKeyRanges<Config, Hooks>) {
     constexpr int kTileBlocks = Config::kTileK / 8;
     // A missing tile lies behind all keys.
-    const int k = tile.exists() ? keys.at(tile, lane_index() % 4 * 2) : args.attend.n_k;
-    apply_key_ranges<Hooks, kTileBlocks>(args, scores + t * kTileBlocks, lane, k, row.b);
+    const int k = tile.exists() ? keys.at(tile, first_slot_of_lane()) : args.attend.n_k;
+    apply_key_ranges<Hooks, kTileBlocks>(args, scores + t * kTileBlocks, lane, k, row.b, ranges);
   } else {
     ask_mask<Config, Hooks>(args, row, lane, scores, tile, t, keys);
   }
@@ -108,7 +115,7 @@ __device__ __forceinline__ void hide_left_out(float (&scores)[kBlocks][4], TileR
   static_assert(kTileBlocks % kWordBlocks == 0);
 #pragma unroll
   for (int n = 0; n < kTileBlocks; n += kWordBlocks) {
-    const u32 kept = keys.kept_word(tile, n * 8) >> lane_index() % 4 * 2;
+    const u32 kept = keys.kept_word(tile, n * 8) >> first_slot_of_lane();
 #pragma unroll
     for (int bit = 0; bit < 4 * kWordBlocks; ++bit) {
       float& score = scores[t * kTileBlocks + n + bit / 4][bit % 4];
@@ -118,13 +125,15 @@ __device__ __forceinline__ void hide_left_out(float (&scores)[kBlocks][4], TileR
 }
 
 /// Hook and mask on the scores of group g of a step; they are natural logits, or in `unit`, behind
-/// a score hook.
-template <class Config, class Hooks, class Args, class Lane, int kBlocks, class Message>
+/// a score hook. `ranges`: LaneRanges of the lane, or UnreadRanges.
+template <class Config, class Hooks, class Args, class Lane, int kBlocks, class Message,
+          class Ranges = UnreadRanges>
 __device__ __forceinline__ void complete_scores(const Args& args, const WorkTile& row,
                                                 const Lane& lane, float (&scores)[kBlocks][4],
                                                 int g, const Message& step,
                                                 const TileKeys<Config>& keys = {},
-                                                const ScoreUnit& unit = {}) {
+                                                const ScoreUnit& unit = {},
+                                                const Ranges& ranges = {}) {
   constexpr int kTiles = WgmmaShape<Config>::kGroupTiles;
   if constexpr (Config::kHasScore) {
 #pragma unroll
@@ -137,7 +146,7 @@ __device__ __forceinline__ void complete_scores(const Args& args, const WorkTile
   for (int t = 0; t < kTiles; ++t) {
     const TileRef tile = step.tiles[g * kTiles + t];
     if (!tile.exists() || tile.needs_mask())
-      apply_mask<Config, Hooks>(args, row, lane, scores, tile, t, keys);
+      apply_mask<Config, Hooks>(args, row, lane, scores, tile, t, keys, ranges);
     if constexpr (WgmmaShape<Config>::kOwnColumns) {
       if (step.has(Message::kLeavesSome)) hide_left_out(scores, tile, t, keys);
     }
@@ -197,7 +206,7 @@ __device__ __forceinline__ void multiply_again(const Args& args, const WorkTile&
   };
   const auto complete = [&](float(&block)[4], int slot) {
     const TileRef tile = locate(slot);
-    complete_block<Config, Hooks>(args, row, lane, block, tile, slot + lane_index() % 4 * 2,
+    complete_block<Config, Hooks>(args, row, lane, block, tile, slot + first_slot_of_lane(),
                                   step_keys);
   };
   multiply_warp_queries_keys<Element, typename Shape::QueryTile>(scores, queries, warp, row_of,

@@ -15,6 +15,7 @@ struct CausalHooks {
   // No ranges: masks are asked about each key here; generated kernels have them.
   struct MaskRow {
     static constexpr int kRanges = 0;
+    static constexpr bool kReadsParameters = false;
   };
   struct GateRow {
     float least_gap;
