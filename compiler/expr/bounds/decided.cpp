@@ -38,8 +38,10 @@ struct Sum {
   double number = 0;
 
   void add(const Sum& other, double factor) {
-    for (const auto& [term, count] : other.factors)
-      if ((factors[term] += factor * count) == 0) factors.erase(term);
+    for (const auto& [term, count] : other.factors) {
+      factors[term] += factor * count;
+      if (factors[term] == 0) factors.erase(term);
+    }
     number += factor * other.number;
   }
 };

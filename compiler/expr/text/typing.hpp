@@ -76,6 +76,8 @@ class Typing {
   std::string index_help(const Operand& index) const;
   bool check_counted(const ParamSymbol& symbol, const Operand& index, std::size_t dim,
                      std::size_t number);
+  bool check_index(const ParamSymbol& symbol, const Operand& index, std::size_t dim,
+                   std::size_t number);
   bool check_indices(const ParamSymbol& symbol, std::span<const Operand> indices,
                      std::uint32_t begin, std::uint32_t end);
   bool are_conditions(const OperatorInfo& op, std::span<const Operand> operands) const;

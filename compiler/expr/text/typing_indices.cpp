@@ -131,6 +131,17 @@ bool Typing::check_counted(const ParamSymbol& symbol, const Operand& index, std:
   return false;
 }
 
+bool Typing::check_index(const ParamSymbol& symbol, const Operand& index, std::size_t dim,
+                         std::size_t number) {
+  if (!index.ok()) return false;
+  if (type_of(index) == ExprType::kI32) return check_counted(symbol, index, dim, number);
+  ExprError& error = report(Code::kExprType, index.begin, index.end,
+                            "index " + std::to_string(number) + " of " + quoted(symbol.name) +
+                                ": expected i32, got " + std::string(name_of(type_of(index))));
+  if (type_of(index) == ExprType::kF32) error.helps.push_back(index_help(index));
+  return false;
+}
+
 bool Typing::check_indices(const ParamSymbol& symbol, std::span<const Operand> indices,
                            std::uint32_t begin, std::uint32_t end) {
   const std::size_t rank = symbol.shape.size();
@@ -151,20 +162,8 @@ bool Typing::check_indices(const ParamSymbol& symbol, std::span<const Operand> i
   }
   if (!check_missing_indices(symbol, rank - indices.size(), begin, end)) return false;
   bool good = true;
-  for (std::size_t n = 0; n < indices.size(); ++n) {
-    if (!indices[n].ok()) {
-      good = false;
-    } else if (type_of(indices[n]) != ExprType::kI32) {
-      ExprError& error =
-          report(Code::kExprType, indices[n].begin, indices[n].end,
-                 "index " + std::to_string(n + 1) + " of " + quoted(symbol.name) +
-                     ": expected i32, got " + std::string(name_of(type_of(indices[n]))));
-      if (type_of(indices[n]) == ExprType::kF32) error.helps.push_back(index_help(indices[n]));
-      good = false;
-    } else if (!check_counted(symbol, indices[n], rank - indices.size() + n, n + 1)) {
-      good = false;
-    }
-  }
+  for (std::size_t n = 0; n < indices.size(); ++n)
+    good = check_index(symbol, indices[n], rank - indices.size() + n, n + 1) && good;
   return good;
 }
 
