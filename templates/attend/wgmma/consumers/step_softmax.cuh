@@ -86,10 +86,12 @@ __device__ __forceinline__ StepScoreParts<State> step_score_parts(
   if constexpr (!Config::kGathers) {
     const typename State::Row row = row_of_formulas(at);
 #pragma unroll
-    for (int t = 0; t < State::Shape::kStepTiles; ++t)
+    for (int t = 0; t < State::Shape::kStepTiles; ++t) {
+      const TileRef tile = step.tiles[t];  // which may be missing; nobody uses its parts
+      const int k = t == 0 || tile.exists() ? at.tile_keys().at(tile, first_slot_of_lane()) : 0;
       parts.of_tile[t] = score_parts<typename State::Hooks>(
-          args_of_work_tile<Config>(at.args, row), at.lane_rows(row),
-          at.tile_keys().at(step.tiles[t], first_slot_of_lane()), row.b, relative_unit(at));
+          args_of_work_tile<Config>(at.args, row), at.lane_rows(row), k, row.b, relative_unit(at));
+    }
   }
   return parts;
 }
