@@ -246,8 +246,8 @@ TEST(LateDecisions, AreTakenByScoresWhereWeightsDoNotSay) {
   }
 }
 
-/// All logits are 8 in the first tile and 5 in the others: a sum of weights there is above a limit
-/// that no weight reaches.
+/// All logits are 8 in the tiles that come first and 5 in the others: a sum of weights there is above
+/// a limit that no weight reaches.
 TEST(LateDecisions, DoNotTakeSumsForWeights) {
   for (const Subject& subject : late_subjects()) {
     Problem problem = make_problem(subject, shape_of(1, 1, 1, 130, 400), 7);
@@ -255,7 +255,7 @@ TEST(LateDecisions, DoNotTakeSumsForWeights) {
     const double logit = values.scale * values.d;
     std::ranges::fill(values.q, 1.0);
     for (std::size_t n = 0; n < values.k.size(); ++n)
-      values.k[n] = (n < static_cast<std::size_t>(subject.tile.k * values.d) ? 8 : 5) / logit;
+      values.k[n] = (n < static_cast<std::size_t>(256 * values.d) ? 5 : 8) / logit;
     for (const double limit : {-2.0, -2.9, -3.1, -5.5}) {
       SCOPED_TRACE(testing::Message() << subject.name << ", limit " << limit);
       close_below(limit, problem.variant);

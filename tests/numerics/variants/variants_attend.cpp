@@ -91,6 +91,7 @@ void make_skip_softmax(Variant& v, Random& random) {
   const double limit = std::log(c / v.problem.n_k);
   v.gate = gap_gate([limit](const TileIndex&) { return limit; }, {});
   v.gate->skips_exp = true;
+  v.tiling.descending = true;
 }
 
 /// A gate no shipped spec has: warps of 16 rows decide alone, and only the product with V is left
