@@ -96,9 +96,58 @@ constexpr auto kSynonyms = std::to_array<Row>({
     {"bias", "score"},
     {"select", "keep"},
     {"criterion", "keep"},
+    {"threshold", "skip"},
+    {"num_stages", "stages"},
+    {"num_warps", "warps"},
+    {"num_splits", "split_kv"},
+    {"value", "default"},
+    {"dims", "shape"},
+    {"size", "shape"},
+    {"row", "warp"},
+    {"cta", "tile"},
+    {"reverse", "descending"},
+    {"reversed", "descending"},
+    {"forward", "ascending"},
+    {"max", "min_max"},
+    {"minmax", "min_max"},
+    {"ragged", "sequences"},
+    {"varlen", "sequences"},
+    {"paged", "pages"},
+    {"fp8", "e4m3"},
+    {"float8", "e4m3"},
+    {"float8_e4m3fn", "e4m3"},
+    {"a100", "sm_80"},
+    {"ampere", "sm_80"},
+    {"l40s", "sm_89"},
+    {"ada", "sm_89"},
+    {"h100", "sm_90a"},
+    {"h200", "sm_90a"},
+    {"hopper", "sm_90a"},
+    {"b200", "sm_100a"},
+    {"blackwell", "sm_100a"},
+    {"bounds", "min_max"},
 });
 
-constexpr auto kConstructions = std::to_array<Row>({
+constexpr std::string_view kHeadsOfTensors =
+    "heads come with the tensors of a launch; a parameter has an element for each query head: "
+    "`[heads]`";
+constexpr std::string_view kTiles =
+    "a tile is \"q\" queries by \"k\" keys: \"tile\": { \"q\": 128, \"k\": 64 }";
+constexpr std::string_view kBytes =
+    "keys and values in e4m3 are the caller's choice (`--kv e4m3`); products in 8 bits are "
+    "\"quantise\": { \"qk\": { \"bits\": 8 }, \"v\": { \"bits\": 8 } }";
+constexpr std::string_view kOfThreshold =
+    "its zeros need a threshold of each row; what is small is left out by a gate that skips "
+    "`exp`, or by a predictor";
+constexpr std::string_view kOfStates =
+    "attention without weights of pairs is a running state, which the caller computes";
+
+struct Construction {
+  std::string_view word, here;
+  std::string_view key{};  ///< the field that it takes the place of
+};
+
+constexpr auto kConstructions = std::to_array<Construction>({
     {"causal", "causal attention is the mask `k <= q + n_k - n_q`"},
     {"is_causal", "causal attention is the mask `k <= q + n_k - n_q`"},
     {"window", "a window is part of the mask: `q + n_k - n_q - k < window`"},
@@ -107,10 +156,10 @@ constexpr auto kConstructions = std::to_array<Row>({
     {"softcap", "a soft cap is the score `cap * tanh(s / cap)`"},
     {"alibi", "ALiBi is the score `s - slope * (q + n_k - n_q - k)`"},
     {"alibi_slopes", "ALiBi is the score `s - slope * (q + n_k - n_q - k)`"},
-    {"topk", "the best n are kept by `rank < n`"},
-    {"top_k", "the best n are kept by `rank < n`"},
-    {"topp", "a share of the mass is kept by `mass_before < share`"},
-    {"top_p", "a share of the mass is kept by `mass_before < share`"},
+    {"topk", "the best n are kept by `rank < n`", "keep"},
+    {"top_k", "the best n are kept by `rank < n`", "keep"},
+    {"topp", "a share of the mass is kept by `mass_before < share`", "keep"},
+    {"top_p", "a share of the mass is kept by `mass_before < share`", "keep"},
     {"softmax", "`p` is the softmax of the estimates of a row; of logits it is what attention is"},
     {"none", "leave the field out"},
     {"null", "leave the field out"},
@@ -133,6 +182,58 @@ constexpr auto kConstructions = std::to_array<Row>({
      "`[batch, heads, n_q, 17]` for 17 of them: `s + qr[q, clamp(k - q, -8, 8) + 8]`"},
     {"float", "i32 becomes f32 where it meets one; `x / 1` is always f32"},
     {"m_prev", "`gap` is the largest difference to the running maximum"},
+    {"min", "both bounds stand in one list: \"range\": [0, 1]"},
+    {"max", "both bounds stand in one list: \"range\": [0, 1]"},
+    {"sin", "a wave of the distance is a table that the caller makes: `wave[q + n_k - n_q - k]`"},
+    {"cos", "a wave of the distance is a table that the caller makes: `wave[q + n_k - n_q - k]`"},
+    {"acos",
+     "from 0 to 1 within 0.0001: `sqrt(1 - x) * (1.5707 - x * (0.2121 - x * (0.0743 - 0.0187 * "
+     "x)))`"},
+    {"arccos",
+     "from 0 to 1 within 0.0001: `sqrt(1 - x) * (1.5707 - x * (0.2121 - x * (0.0743 - 0.0187 * "
+     "x)))`"},
+    {"popcount", "by a table of 256 counts that the caller makes: `ones[x & 255]` for each byte"},
+    {"bit_count", "by a table of 256 counts that the caller makes: `ones[x & 255]` for each byte"},
+    {"log1p", "write `log(1 + x)`"},
+    {"expm1", "write `exp(x) - 1`"},
+    {"log10", "write `log(x) / 2.302585`"},
+    {"softplus", "write `log(1 + exp(x))`"},
+    {"silu", "write `x / (1 + exp(-x))`"},
+    {"sign", "write `select(x > 0, 1, select(x < 0, -1, 0))`"},
+    {"block_m", kTiles},
+    {"block_q", kTiles},
+    {"block_n", kTiles},
+    {"block_k", kTiles},
+    {"heads_kv", kHeadsOfTensors},
+    {"kv_heads", kHeadsOfTensors},
+    {"num_kv_heads", kHeadsOfTensors},
+    {"n_kv_heads", kHeadsOfTensors},
+    {"num_heads", kHeadsOfTensors},
+    {"n_heads", kHeadsOfTensors},
+    {"dropout", "there is none: kernels compute no gradients"},
+    {"dropout_p", "there is none: kernels compute no gradients"},
+    {"fp8", kBytes},
+    {"e4m3", kBytes},
+    {"fp8_e4m3", kBytes},
+    {"float8_e4m3fn", kBytes},
+    {"int8", kBytes},
+});
+
+/// What others make weights of, and what comes nearest.
+constexpr auto kWeightings = std::to_array<Row>({
+    {"stick_breaking",
+     "a stick's weights are products along the row; a gate of each token is near: `s + total[q + "
+     "n_k - n_q] - total[k]`, of sums of logarithms that the caller makes"},
+    {"softpick", "rows may weigh keys with less than 1 in all by \"sink\": \"0\""},
+    {"softmax1", "\"softmax\" with \"sink\": \"0\" beside it"},
+    {"softmax_off_by_one", "\"softmax\" with \"sink\": \"0\" beside it"},
+    {"sparsemax", kOfThreshold},
+    {"entmax", kOfThreshold},
+    {"entmax15", kOfThreshold},
+    {"alpha_entmax", kOfThreshold},
+    {"relu", "\"sigmoid\" weighs each key by itself, too"},
+    {"linear", kOfStates},
+    {"none", kOfStates},
 });
 
 std::string lower(std::string_view word) {
@@ -156,8 +257,21 @@ std::string synonym_among(std::string_view word, const std::vector<std::string>&
 
 std::string said_otherwise(std::string_view word) {
   const std::string wanted = lower(word);
-  const auto* const row = std::ranges::find(kConstructions, wanted, &Row::word);
+  const auto* const row = std::ranges::find(kConstructions, wanted, &Construction::word);
   return row == kConstructions.end() ? "" : std::string(row->here);
+}
+
+std::string key_said_otherwise(std::string_view word) {
+  const std::string wanted = lower(word);
+  const auto* const row = std::ranges::find(kConstructions, wanted, &Construction::word);
+  return row == kConstructions.end() ? "" : std::string(row->key);
+}
+
+std::string weights_said_otherwise(std::string_view word) {
+  std::string wanted = lower(word);
+  std::ranges::replace(wanted, '-', '_');
+  const auto* const row = std::ranges::find(kWeightings, wanted, &Row::word);
+  return row == kWeightings.end() ? "" : std::string(row->here);
 }
 
 }  // namespace lacuna

@@ -13,5 +13,10 @@ std::string synonym_among(std::string_view word, const std::vector<std::string>&
 
 /// How something is said here that has no word of its own, or "": `causal`, `where`.
 std::string said_otherwise(std::string_view word);
+/// The key of the field that this takes the place of, or "": "keep" of `topk`.
+std::string key_said_otherwise(std::string_view word);
+
+/// What comes nearest to weights that others make of logits, or "": `sparsemax`, `linear`.
+std::string weights_said_otherwise(std::string_view word);
 
 }  // namespace lacuna

@@ -88,6 +88,25 @@ TEST(Usage, SuggestsTheNearestValue) {
   expect_usage_error({"emit", "--form", "cudda", "x.json"},
                      "lacuna emit: error: --form: expected one of spec, program, plan, cuda, ptx, "
                      "cubin, launch, llvm, got cudda; did you mean \"cuda\"?");
+  expect_usage_error(
+      {"build", "x.json", "--arch", "H100"},
+      "lacuna build: error: --arch: expected one of cpu, sm_80, sm_86, sm_89, sm_90a, sm_100a, "
+      "sm_120a, got H100; did you mean \"sm_90a\"?");
+  expect_usage_error({"cache", "clean"},
+                     "lacuna cache: error: expected one of ls, verify, clear, path, prune, got "
+                     "\"clean\"; did you mean \"clear\"?");
+  expect_usage_error({"run", "x.json", "--tolerance", "5%"},
+                     "lacuna run: error: --tolerance: expected a number, got \"5%\"");
+}
+
+TEST(Usage, ANameThatPromisesAnotherFormatIsRefused) {
+  const std::string spec = source_file("specs/dense.json");
+  for (const char* option : {"--out", "--mask-out"}) {
+    const CommandResult result = run_lacuna({"run", spec, "--device", "cpu", option, "x.png"});
+    EXPECT_EQ(result.status, 2);
+    EXPECT_EQ(result.err, std::string("lacuna: error: ") + option +
+                              ": expected a name that ends in .npy, got x.png\n");
+  }
 }
 
 TEST(Usage, MissingPartsAreUsageErrors) {

@@ -75,6 +75,13 @@ std::string not_alone(const BranchSpec& branch) {
   return "";
 }
 
+/// Whatever stands between letters and digits.
+bool begins_with(std::string candidate, std::string word) {
+  for (std::string* text : {&candidate, &word})
+    std::erase_if(*text, [](char c) { return c == '_' || c == '-'; });
+  return candidate.starts_with(word);
+}
+
 }  // namespace
 
 CLI::Validator one_of(std::vector<std::string> legal) {
@@ -83,7 +90,7 @@ CLI::Validator one_of(std::vector<std::string> legal) {
         std::string nearest = nearest_word(word, legal);
         for (const std::string& candidate : legal) {
           if (candidate == word) return "";
-          if (candidate.starts_with(word)) nearest = candidate;  // sm_90 -> sm_90a
+          if (begins_with(candidate, word)) nearest = candidate;  // sm_90, sm90 -> sm_90a
         }
         return "expected one of " + join(legal) + ", got " + word +
                (nearest.empty() ? "" : "; did you mean \"" + nearest + "\"?");

@@ -112,6 +112,14 @@ std::optional<json> read_safetensors_header(std::string_view bytes, std::string_
     return std::nullopt;
   }
   std::memcpy(&header_bytes, bytes.data(), kLengthBytes);
+  constexpr std::uint64_t kNoHeader = std::uint64_t{1} << 40;  // what eight letters are, and more
+  if (header_bytes >= kNoHeader) {
+    const bool is_npy = bytes.starts_with("\x93NUMPY");
+    add_error(diagnostics, Code::kFileFormat,
+              std::string("safetensors: the file does not begin with the length of a header") +
+                  (is_npy ? "; it is a .npy file, which has one tensor without a name" : ""));
+    return std::nullopt;
+  }
   if (header_bytes > bytes.size() - kLengthBytes) {
     add_error(diagnostics, Code::kFileTruncated,
               "safetensors: expected a header of " + std::to_string(header_bytes) +

@@ -1,4 +1,6 @@
 // lacuna run: one spec on real tensors, measured against dense attention.
+#include <filesystem>
+
 #include "runtime/base/environment.hpp"
 #include "tools/common/spec_options.hpp"
 #include "tools/common/table.hpp"
@@ -60,10 +62,20 @@ bool write_masks(const std::string& path, const RunResult& result, Session& sess
   return write_bytes(path, print_safetensors(file), session);
 }
 
+/// What is written is .npy, whatever the name says: one that says something else is a mistake.
+bool check_npy_name(const char* option, const std::string& path, Session& session) {
+  const std::string extension = std::filesystem::path(path).extension();
+  if (extension.empty() || extension == ".npy") return true;
+  session.fail(ExitCode::kUsage,
+               std::string(option) + ": expected a name that ends in .npy, got " + path);
+  return false;
+}
+
 /// A mask of each branch does not fit into one array.
 bool check_mask_file(const RunOptions& options, const VariantSpec& spec, Session& session) {
   const bool is_named = options.mask_out.ends_with(".safetensors");
-  if (options.mask_out.empty() || spec.branches.empty() || is_named) return true;
+  if (spec.branches.empty()) return check_npy_name("--mask-out", options.mask_out, session);
+  if (options.mask_out.empty() || is_named) return true;
   session.fail(ExitCode::kUsage, "--mask-out: expected a name that ends in .safetensors, got " +
                                      options.mask_out + "; " + spec.name +
                                      " has branches, each with a mask of its own tiles");
@@ -104,6 +116,7 @@ void run_run(const RunOptions& options, Session& session) {
   const auto document = load_spec(options.spec, session);
   if (!document || !check_output(options.out, session) || !check_output(options.mask_out, session))
     return;
+  if (!check_npy_name("--out", options.out, session)) return;
   if (!check_mask_file(options, document->spec, session)) return;
   const auto inputs = load_inputs(options.input, document->spec, session);
   if (!inputs) return;

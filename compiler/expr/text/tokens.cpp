@@ -82,6 +82,7 @@ class Tokenizer {
     if (is_word(c)) {
       std::size_t length = 1;
       while (is_word(peek(length))) ++length;
+      if (tokens_.empty() && skip_lambda(length)) return;
       return push(TokenKind::kName, length);
     }
     const std::string_view rest = text_.substr(at_);
@@ -101,6 +102,16 @@ class Tokenizer {
       }
     }
     unknown();
+  }
+
+  /// `lambda b, h, q, k: ` before a formula: one error, and the formula is read. A parameter may
+  /// have this name.
+  bool skip_lambda(std::size_t length) {
+    const std::size_t colon = text_.find(':', at_);
+    if (text_.substr(at_, length) != "lambda" || colon == std::string_view::npos) return false;
+    report(colon + 1 - at_, "a formula is no function", "write what stands behind the colon alone");
+    at_ = colon + 1;
+    return true;
   }
 
   void number() {
@@ -157,22 +168,45 @@ class Tokenizer {
     };
     std::size_t length = 1;
     while (at_ + length < text_.size() && strange(text_[at_ + length])) ++length;
-    const bool printable = std::all_of(text_.begin() + static_cast<std::ptrdiff_t>(at_),
-                                       text_.begin() + static_cast<std::ptrdiff_t>(at_ + length),
-                                       [](char c) { return c > ' ' && c != 0x7f; });
-    const std::string shown = printable ? " '" + std::string(text_.substr(at_, length)) + "'" : "";
+    const bool is_text = is_quote(text_[at_]);
+    if (is_text) length = quoted_length();
+    const std::string text(text_.substr(at_, length));
+    constexpr std::size_t kMostShown = 40;
+    const bool printable = length <= kMostShown && std::ranges::all_of(text, [&](char c) {
+                             return (c > ' ' || (is_text && c == ' ')) && c != 0x7f;
+                           });
+    const std::string what = is_text ? "text" : length > 1 ? "characters" : "character";
+    const std::string shown = !printable ? "" : is_text ? " " + text : " '" + text + "'";
     const bool is_choice = text_[at_] == '?' || text_[at_] == ':';
-    const std::string_view help = is_choice ? "write `select(condition, x, y)`"
-                                  : text_[at_] == ';'
-                                      ? "arguments have `,` between them, conditions `and` or `or`"
-                                      : "";
     if (!(is_choice && chooses_)) {
-      report(length, "unexpected character" + std::string(length > 1 ? "s" : "") + shown,
-             std::string(help));
+      report(length, "unexpected " + what + shown, strange_help(text));
       errors_.back().loses_place = true;
     }
     chooses_ = chooses_ || text_[at_] == '?';
     at_ += length;
+  }
+
+  static bool is_quote(char c) { return c == '\'' || c == '"'; }
+  /// With the quote that ends the text, if there is one.
+  std::size_t quoted_length() const {
+    const std::size_t end = text_.find(text_[at_], at_ + 1);
+    return end == std::string_view::npos ? 1 : end + 1 - at_;
+  }
+
+  /// The way out of characters that mean nothing here; "" if none is known.
+  std::string strange_help(const std::string& text) const {
+    const auto opened = std::count_if(tokens_.begin(), tokens_.end(),
+                                      [](const Token& token) { return token.is("["); });
+    const auto closed = std::count_if(tokens_.begin(), tokens_.end(),
+                                      [](const Token& token) { return token.is("]"); });
+    if (text[0] == ':' && opened > closed)
+      return "an index is one number; batch, head and tile are not written: `start[q]`";
+    if (text[0] == '?' || text[0] == ':') return "write `select(condition, x, y)`";
+    if (text[0] == ';') return "arguments have `,` between them, conditions `and` or `or`";
+    if (text[0] == '.') return "what is known of a place has a name without `.`";
+    if (!is_quote(text[0])) return "";
+    return text.find("inf") != std::string::npos ? "write `inf` or `-inf`"
+                                                 : "a formula has numbers and names, and no texts";
   }
 
   /// A text that is no expression at all would give an error for each character: there is a limit.

@@ -164,7 +164,12 @@ void Typing::report_unknown(std::string_view name, std::uint32_t begin, std::uin
     error.notes.push_back(std::string(name) + " is the " + std::string(variable->doc) +
                           (sites.empty() ? "" : "; it can be read in " + sites));
     for (std::string& note : offered_notes()) error.notes.push_back(std::move(note));
-    if (site_ == Site::kGate)
+    const bool of_tiles = offers(site_, Variable::kK0);
+    if (of_tiles && variable->variable == Variable::kQ)
+      error.helps.emplace_back("a tile has the queries `q0` to `q1`");
+    else if (of_tiles && variable->variable == Variable::kK)
+      error.helps.emplace_back("a tile has the keys `k0` to `k1`");
+    else if (site_ == Site::kGate)
       error.helps.emplace_back("of the scores of a tile a gate knows the largest, `tile_max`");
     return;
   }

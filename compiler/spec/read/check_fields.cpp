@@ -30,17 +30,6 @@ std::string with_parentheses(const std::string& text) {
   return name.substr(0, name.find_first_of("_-( ")) + "(" + number + ")";
 }
 
-/// What to write where an object is expected: of a number the object that it was meant for, where
-/// that is plain.
-std::string object_help(const SourceText& source, const JsonNode& node, const std::string& path) {
-  const std::string text = source.text.substr(node.begin, node.end - node.begin);
-  const bool is_number = node.is(JsonNode::Kind::kInteger) || node.is(JsonNode::Kind::kNumber);
-  if (is_number && path.starts_with("params.")) return "write { \"default\": " + text + " }";
-  if (is_number && (path == "tile" || path.ends_with(".tile")))
-    return "write { \"q\": " + text + ", \"k\": " + text + " }";
-  return "an object with keys of its own: " + joined_keys(keys_of(path));
-}
-
 class FieldChecker {
  public:
   FieldChecker(const SourceText& source, Diagnostics& diagnostics)
@@ -58,7 +47,7 @@ class FieldChecker {
       const std::string who = label.empty() ? "a spec" : label;
       errors_.wrong_type(node, who, "an object");
       if (!path.empty()) {
-        diagnostics_.items.back().helps.push_back(object_help(source_, node, path));
+        diagnostics_.items.back().helps.push_back(object_help(source_, node, path, keys_of(path)));
       }
       return;
     }
@@ -102,6 +91,8 @@ class FieldChecker {
                                          (has_branches ? " branches" : " steps") + ", got " +
                                          std::to_string(count));
       d.notes.emplace_back(field.why);
+      if (has_branches && count == 1)
+        d.helps.emplace_back("what it says stands in the spec itself");
       return;
     }
     const std::string path = std::string(field.path) + (has_branches ? ".*" : "");
@@ -178,6 +169,7 @@ class FieldChecker {
         break;  // seen by object()
       case SpecFieldKind::kBranches:
         errors_.wrong_type(node, label, expectation(field));  // lists are seen by steps()
+        if (node.is(Kind::kObject)) diagnostics_.items.back().helps.push_back(branches_help(node));
         break;
       case SpecFieldKind::kText:
       case SpecFieldKind::kExpression:
@@ -188,7 +180,7 @@ class FieldChecker {
         break;
       case SpecFieldKind::kName:
         if (typed(node, field, label, node.is(Kind::kString)) && !is_spec_name(node.string))
-          errors_.illegal(node, field, label, "is not a name");
+          name_help(node.string, errors_.illegal(node, field, label, "is not a name"));
         break;
       case SpecFieldKind::kShape: {
         std::vector<ParamDim> shape;
@@ -257,7 +249,11 @@ class FieldChecker {
     const bool is_number = node.is(Kind::kInteger) || node.is(Kind::kNumber);
     if (!typed(node, field, label, is_number)) return;
     if (node.number >= field.minimum && node.number <= field.maximum) return;
-    errors_.illegal(node, field, label, "is out of range");
+    Diagnostic& d = errors_.illegal(node, field, label, "is out of range");
+    if (node.number > field.maximum && field.maximum < kLargestF32)
+      d.helps.push_back("nearest legal value: " + std::to_string(static_cast<int>(field.maximum)));
+    else if (field.kind == SpecFieldKind::kNumber)
+      d.helps.push_back("left out it is " + std::string(field.fallback));
   }
 
   void range(JsonNode& node, const SpecField& field, const std::string& label) {
@@ -290,6 +286,8 @@ class FieldChecker {
     const std::string nearest = nearest_word(node.string, names);
     if (!nearest.empty())
       d.helps.push_back("did you mean \"" + nearest + "\"?");
+    else if (std::string other = value_said_otherwise(field, node.string); !other.empty())
+      d.helps.push_back(std::move(other));
     else if (field.plural != Plural::kOne)
       d.helps.push_back("legal: " + joined_names(field.names) + ", \"auto\"");
     else if (d.notes.empty())
@@ -329,7 +327,7 @@ class FieldChecker {
       const std::string form = form_of(row->kind);
       Diagnostic& d = errors_.illegal(node, field, label, "is not \"" + form + "\"");
       if (row->first != 0)
-        d.helps.push_back("legal values of n: " + std::string(row->counts));
+        counts_help(node.string, *row, d);
       else
         d.helps.push_back("\"" + form + "\" has no number");
     }

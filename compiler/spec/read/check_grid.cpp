@@ -15,6 +15,13 @@ void check_sides(JsonNode& node, const SpecField& field, const std::string& labe
   const std::string form = node.key == kCubesKey ? "[t, h, w]" : "[T, H, W]";
   if (!node.is(Kind::kArray) || node.children.size() != 3) {
     errors.wrong_type(node, label, "a list of three integers, " + form);
+    const auto is_side = [](const JsonNode& side) {
+      return side.is(Kind::kInteger) && side.number >= 1;
+    };
+    if (node.children.size() == 2 && std::ranges::all_of(node.children, is_side))
+      errors.diagnostics.items.back().helps.push_back(
+          "in two dimensions: [1, " + std::to_string(static_cast<int>(node.children[0].number)) +
+          ", " + std::to_string(static_cast<int>(node.children[1].number)) + "]");
     return;
   }
   for (std::size_t i = 0; i < 3; ++i) {
@@ -57,6 +64,9 @@ void check_grid(JsonNode& node, const SpecField& field, const std::string& label
   const std::string got = grids == 0 ? "none" : std::to_string(grids);
   errors.report(Code::kOutOfRange, node,
                 label + ": expected exactly one of " + joined_names(field.grids) + ", got " + got);
+  if (grids == 0 && node.find(kCubesKey) != nullptr)
+    errors.diagnostics.items.back().helps.emplace_back(
+        "cubes stand beside the grid that they are cut from: \"row_major\": [T, H, W]");
 }
 
 }  // namespace lacuna

@@ -36,9 +36,16 @@ void FieldErrors::missing(const JsonNode& object, const SpecField& field,
                    .pointer = object.pointer,
                    .span = span,
                    .notes = {std::string(field.doc)}});
-  if (field.kind != SpecFieldKind::kSubset) return;
-  diagnostics.items.back().helps.push_back("write \"" + std::string(key_of(field)) + "\": [" +
-                                           joined_names(field.names) + "], or some of these");
+  std::string value;
+  if (field.kind == SpecFieldKind::kSubset)
+    value = "[" + joined_names(field.names) + "], or some of these";
+  else if (field.kind == SpecFieldKind::kInteger && !field.values.empty())
+    value = std::to_string(field.values.back());
+  else if (field.kind == SpecFieldKind::kName)
+    value = "\"mine\", or another name";
+  if (!value.empty())
+    diagnostics.items.back().helps.push_back("write \"" + std::string(key_of(field)) +
+                                             "\": " + value);
 }
 
 std::string FieldErrors::unknown_key(JsonNode& node, const std::vector<std::string>& keys,
@@ -52,17 +59,35 @@ std::string FieldErrors::unknown_key(JsonNode& node, const std::vector<std::stri
     d.helps.push_back("did you mean \"" + nearest + "\"?");
   else if (std::string otherwise = said_otherwise(node.key); !otherwise.empty())
     d.helps.push_back(std::move(otherwise));
+  add_elsewhere(node.key, label, d);
+  if (d.helps.empty()) d.helps.push_back("legal keys: " + joined_keys(keys));
+  return nearest.empty() ? key_said_otherwise(node.key) : nearest;
+}
+
+/// Where a key is legal. In a branch it is what is nearest in the branch, or in a spec once.
+void FieldErrors::add_elsewhere(const std::string& key, const std::string& label, Diagnostic& d) {
+  constexpr std::string_view kBranch = "branches[", kFields = "branches.*.";
+  const bool in_branch = label.starts_with(kBranch);
+  const std::size_t within = label.find("].");  // `branches[0].attention`
+  const std::string parent = within == std::string::npos ? "" : label.substr(within + 2);
   std::vector<std::string> elsewhere;
   for (const SpecField& field : spec_fields()) {
-    if (!field.was.empty() && field.was == node.key)
-      d.helps.push_back(node.key + " is called " + std::string(field.path) + " now");
-    if (key_of(field) == node.key)
-      elsewhere.push_back("there is a field " + std::string(field.path));
+    if (!field.was.empty() && field.was == key)
+      d.helps.push_back(key + " is called " + std::string(field.path) + " now");
+    if (key_of(field) != key) continue;
+    const std::string path(field.path);
+    if (in_branch && parent.empty() && path == std::string(kFields) + "attention." + key) {
+      d.helps.push_back("in a branch it stands in \"attention\": { \"" + key + "\": ... }");
+      return;
+    }
+    if (in_branch && !parent.empty() && path == parent + "." + key) {
+      d.helps.push_back(path + " is said once, for all branches");
+      return;
+    }
+    elsewhere.push_back("there is a field " + path);
   }
   // A key that stands in many places, such as q, tells nothing of what was meant.
   if (elsewhere.size() <= 2) d.helps.insert(d.helps.end(), elsewhere.begin(), elsewhere.end());
-  if (d.helps.empty()) d.helps.push_back("legal keys: " + joined_keys(keys));
-  return nearest;
 }
 
 }  // namespace lacuna

@@ -20,6 +20,9 @@ struct FieldErrors {
   /// `keys`: the legal ones. The one that was meant, or "".
   std::string unknown_key(JsonNode& node, const std::vector<std::string>& keys,
                           const std::string& label);
+
+ private:
+  static void add_elsewhere(const std::string& key, const std::string& label, Diagnostic& d);
 };
 
 }  // namespace lacuna

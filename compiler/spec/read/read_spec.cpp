@@ -56,6 +56,7 @@ class SpecLoader {
     // Expressions need all parameters, wherever the file declares them.
     const JsonNode* params = root.find("params");
     if (params != nullptr && params->usable) load_params(*params);
+    knows_names_ = params == nullptr || params->is(JsonNode::Kind::kObject);
     symbols_ = spec_.param_symbols();
     load_object(root, "", {.spec = &spec_});
     const JsonNode* attention = root.find("attention");
@@ -221,6 +222,7 @@ class SpecLoader {
       // A parameter whose declaration is wrong would draw errors of its own.
       const bool about_types = error.code == Code::kExprType || error.code == Code::kExprIndex;
       if (about_types && !declarations_sound_) continue;
+      if (error.code == Code::kExprUnknownName && !knows_names_) continue;
       const std::string site = std::string(info(field.site).name) + ": ";
       if (error.message.starts_with(site)) error.message.erase(0, site.size());
       diagnostics_.add({.code = error.code,
@@ -237,6 +239,7 @@ class SpecLoader {
   VariantSpec& spec_;
   std::vector<ParamSymbol> symbols_;
   bool declarations_sound_ = true;
+  bool knows_names_ = true;  ///< of parameters: `params` is an object
 };
 
 void collect_spans(const JsonNode& node, std::map<std::string, Span>& spans) {

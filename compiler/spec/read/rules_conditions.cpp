@@ -1,13 +1,16 @@
 // What is legal and hardly meant: conditions that always hold, or never, comparisons of numbers
-// that are rounded, indices of keys where queries are counted. Warnings; of specs without errors.
+// that are rounded or the wrong way round, indices of keys where queries are counted. Warnings; of
+// specs without errors.
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include "compiler/expr/bounds/decided.hpp"
+#include "compiler/expr/bounds/monotonicity.hpp"
 #include "compiler/expr/expr_tables.hpp"
 #include "compiler/expr/print_expr.hpp"
 #include "compiler/spec/read/rule_context.hpp"
+#include "compiler/spec/summary.hpp"
 
 namespace lacuna {
 namespace {
@@ -34,8 +37,10 @@ class ConditionRules {
                                      std::pair("weight", &context_.spec.branch.weight)})
       check_formula(path, *expr);
     if (const auto& gate = context_.spec.gate) {
-      check_condition({"gate.skip", &gate->skip,
-                       "only the first tile that a row visits is computed", "nothing is gated"});
+      if (!check_condition({"gate.skip", &gate->skip,
+                            "only the first tile that a row visits is computed",
+                            "nothing is gated"}))
+        check_direction_of_skip(gate->skip);
       check_condition(
           {"gate.exempt", &gate->exempt, "nothing is gated", "nothing is exempt: leave it out"});
       check_formula("gate.skip", gate->skip);
@@ -45,9 +50,18 @@ class ConditionRules {
 
   void check_step(const PredictorSpec& step) {
     const auto& estimate = step.estimate;
-    is_positive_ = estimate && estimate->from.empty() && estimate->normalise != Normalise::kNone;
-    check_condition({"predictor.keep", &step.keep, "nothing is left out",
-                     step.joins ? "the step adds nothing" : "no tile is computed, and o is 0"});
+    const bool compares = estimate && estimate->from.empty();
+    is_positive_ = compares && estimate->normalise != Normalise::kNone;
+    const bool has_sum = compares && estimate->normalise == Normalise::kSoftmax;
+    is_share_ = has_sum || (compares && estimate->normalise == Normalise::kRowMax);
+    // Of one row for each tile, or the mean of all; the largest p of several rows may add up to
+    // more.
+    adds_to_one_ = has_sum && (rows_of_tile(estimate->q, step.tile_q) == 1 ||
+                               estimate->reduce == Reduce::kSum);
+    const bool is_constant =
+        check_condition({"predictor.keep", &step.keep, "nothing is left out",
+                         step.joins ? "the step adds nothing" : "no tile is computed, and o is 0"});
+    if (compares && !is_constant) check_direction_of_keep(step.keep);
     check_formula("predictor.keep", step.keep);
     if (!estimate) return;
     check_condition({"predictor.estimate.reference", &estimate->reference,
@@ -71,6 +85,13 @@ class ConditionRules {
     if (is_positive_)
       for (const Variable sum : {Variable::kP, Variable::kPMax, Variable::kMassBefore})
         ranges.variables[static_cast<std::size_t>(sum)].min = 0;
+    constexpr double kOne = 1.01;  // and what is rounded
+    const auto limit = [&](bool has, Variable variable) {
+      if (has) ranges.variables[static_cast<std::size_t>(variable)].max = kOne;
+    };
+    limit(is_share_, Variable::kP);
+    limit(is_share_, Variable::kPMax);
+    limit(adds_to_one_, Variable::kMassBefore);
     return ranges;
   }
 
@@ -80,14 +101,49 @@ class ConditionRules {
     return d;
   }
 
-  void check_condition(const Condition& condition) {
+  /// Whether it is the same everywhere.
+  bool check_condition(const Condition& condition) {
     const JsonNode* node = context_.at(condition.path);
-    if (node == nullptr || condition.expr->empty()) return;
+    if (node == nullptr || condition.expr->empty()) return false;
     const std::optional<bool> value = decided(*condition.expr, ranges_of(*condition.expr));
-    if (!value) return;
+    if (!value) return false;
     Diagnostic& d = warn(Code::kConstantCondition, *node,
                          std::string(condition.path) + (*value ? " always holds" : " never holds"));
     d.notes.emplace_back(*value ? condition.if_true : condition.if_false);
+    return true;
+  }
+
+  void check_direction_of_skip(const Expr& skip) {
+    for (const Variable size : {Variable::kTileMax, Variable::kGap})
+      check_direction("gate.skip", skip, size, Monotonicity::kRises,
+                      "tiles with large scores are left out, and those with small ones computed");
+  }
+
+  void check_direction_of_keep(const Expr& keep) {
+    constexpr const char *kPath = "predictor.keep",
+                         *kNote = "tiles with a small p are kept, and those that matter left out";
+    for (const Variable before : {Variable::kRank, Variable::kMassBefore})
+      check_direction(kPath, keep, before, Monotonicity::kRises, kNote);
+    // `mass_before + p <= tau` leaves out the tile that crosses it.
+    if (!uses(keep, Variable::kMassBefore))
+      check_direction(kPath, keep, Variable::kP, Monotonicity::kFalls, kNote);
+  }
+
+  /// A condition that holds where `variable` is large, where small was meant, or the reverse.
+  void check_direction(const char* path, const Expr& expr, Variable variable, Monotonicity wrong,
+                       const char* note) {
+    const JsonNode* node = context_.at(path);
+    if (node == nullptr || monotonicity_of(expr, variable) != wrong) return;
+    const bool is_large = wrong == Monotonicity::kRises;
+    Diagnostic& d = warn(Code::kReversedCondition, *node,
+                         std::string(path) + " holds where " + std::string(info(variable).name) +
+                             " is " + (is_large ? "large" : "small"));
+    const auto read = std::ranges::find_if(
+        expr.nodes, [&](const ExprNode& of) { return is_variable(of, variable); });
+    d.span = span_in_string(context_.source, *node, read->begin, read->end);
+    d.notes.emplace_back(note);
+    d.helps.emplace_back(is_large ? "compare by `<`, if that is not meant"
+                                  : "compare by `>`, if that is not meant");
   }
 
   void check_formula(const char* path, const Expr& expr) {
@@ -272,7 +328,8 @@ class ConditionRules {
   }
 
   const RuleContext& context_;
-  bool is_positive_ = false;
+  /// Of p: not below 0, at most 1; the p of a row add up to 1.
+  bool is_positive_ = false, is_share_ = false, adds_to_one_ = false;
 };
 
 }  // namespace

@@ -159,21 +159,29 @@ class EstimateRules {
 
   void check_normalise(const EstimateSpec& estimate) {
     const bool per_query = has_exact_lse(estimate.normalise);
-    if (context_.at("predictor.estimate.reference") != nullptr &&
-        estimate.normalise != Normalise::kLse)
+    const bool has_reference = context_.at("predictor.estimate.reference") != nullptr;
+    const bool are_rows = are_tokens(estimate.q.kind) && estimate.q.kind != SummaryKind::kLast;
+    if (has_reference && estimate.normalise != Normalise::kLse)
       context_.conflict("predictor.estimate.reference",
                         "predictor.estimate.reference needs normalise \"lse\", not \"" +
                             std::string(name_of(estimate.normalise)) + "\"",
                         "it chooses the keys whose exact log-sum-exp normalises",
-                        "leave normalise or reference out");
-    const bool are_of_tile = estimate.q.kind != SummaryKind::kLast;
-    if (per_query && !(are_tokens(estimate.q.kind) && are_of_tile))
-      context_.conflict("predictor.estimate.normalise",
-                        "predictor.estimate.normalise = \"" +
-                            std::string(name_of(estimate.normalise)) +
-                            "\" needs q \"tokens\", not " + quoted(estimate.q),
-                        "a log-sum-exp is one number for each query token",
-                        "\"q\": \"tokens\", or \"normalise\": \"softmax\"");
+                        are_rows ? "leave normalise or reference out" : "leave reference out");
+    const bool says = context_.at("predictor.estimate.normalise") != nullptr;
+    if (per_query && !are_rows) {
+      const std::string tokens = std::string("\"q\": \"tokens\"") +
+                                 (are_tokens(estimate.k.kind) ? "" : ", \"k\": \"tokens\"");
+      context_.conflict(
+          says ? "predictor.estimate.normalise" : "predictor.estimate.reference",
+          (says ? "predictor.estimate.normalise = \"" + std::string(name_of(estimate.normalise)) +
+                      "\""
+                : std::string("predictor.estimate.reference")) +
+              " needs q \"tokens\", not " + quoted(estimate.q),
+          "a log-sum-exp is one number for each query token",
+          has_reference
+              ? tokens + ", or leave " + (says ? "normalise and reference" : "reference") + " out"
+              : tokens + ", or \"normalise\": \"softmax\"");
+    }
     check_mass(estimate);
     if (estimate.normalise == Normalise::kRowMax && estimate.reduce == Reduce::kSum &&
         context_.sound({"predictor.estimate.reduce"}))

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "compiler/diag/other_words.hpp"
 #include "compiler/expr/expr_tables.hpp"
 #include "compiler/spec/table/bands.hpp"
 #include "compiler/spec/table/field_words.hpp"
@@ -57,11 +58,35 @@ std::string help_for_bands(const SourceText& source, const JsonNode& node) {
   return text.empty() ? "" : "write \"" + text + "\"";
 }
 
-std::string help_for_expression(const SourceText& source, const JsonNode& node) {
-  if (node.is(Kind::kArray)) return "write one string; conditions are joined by `and` or `or`";
+/// A number in the place of a condition.
+std::string help_for_condition(const SourceText& source, const JsonNode& node,
+                               const SpecField& field) {
+  const std::string number = text_of(source, node);
+  if (field.site == Site::kKeep && node.is(Kind::kInteger) && node.number > 0)
+    return "to keep the best " + number + ": write \"rank < " + number + "\"";
+  if (field.site == Site::kKeep && node.number > 0 && node.number <= 1)
+    return "to keep a share of the mass: write \"mass_before < " + number + "\"";
+  const std::string variable = field.site == Site::kKeep      ? "p"
+                               : field.site == Site::kGate    ? "tile_max"
+                               : field.site == Site::kExclude ? "j"
+                                                              : "k";
+  return "a condition compares: \"" + variable + " < " + number + "\"";
+}
+
+std::string help_for_expression(const SourceText& source, const JsonNode& node,
+                                const SpecField& field) {
+  const bool is_condition = info(field.site).yields == ExprType::kBool;
+  if (node.is(Kind::kArray))
+    return is_condition ? "write one string; conditions are joined by `and` or `or`"
+                        : "write one formula in a string";
   if (node.is(Kind::kObject)) return "";
+  if (node.is(Kind::kBoolean) && !is_condition)
+    return node.boolean ? "write a number in a string: \"0\"" : "leave the field out";
+  if (!node.is(Kind::kBoolean) && is_condition) return help_for_condition(source, node, field);
   return "write \"" + text_of(source, node) + "\"";
 }
+
+bool is_number(const JsonNode& node) { return node.is(Kind::kInteger) || node.is(Kind::kNumber); }
 
 }  // namespace
 
@@ -74,6 +99,8 @@ std::string type_help(const SourceText& source, const JsonNode& node, const Spec
     if (is_formula && !field.fallback.empty())
       return "no formula is read here; left out it is " + std::string(field.fallback);
   }
+  if (field.kind == SpecFieldKind::kInteger && node.is(Kind::kNumber))
+    return "nearest legal: " + joined_integers(nearest_legal(field, node.number));
   if (field.kind == SpecFieldKind::kEnum) {
     const std::string text = source.text.substr(node.begin, node.end - node.begin);
     if (std::ranges::find(field.names, text) != field.names.end()) return "write \"" + text + "\"";
@@ -83,6 +110,9 @@ std::string type_help(const SourceText& source, const JsonNode& node, const Spec
   if (field.kind == SpecFieldKind::kSubset && node.is(Kind::kString) &&
       std::ranges::find(field.names, node.string) != field.names.end())
     return "write [\"" + node.string + "\"]";
+  if (field.kind == SpecFieldKind::kSubset && node.is(Kind::kBoolean))
+    return node.boolean ? "write [" + joined_names(field.names) + "], or some of these"
+                        : "leave the field out";
   if (field.kind == SpecFieldKind::kBands && node.is(Kind::kArray))
     return help_for_bands(source, node);
   if (field.kind == SpecFieldKind::kShape && node.is(Kind::kArray))
@@ -90,8 +120,71 @@ std::string type_help(const SourceText& source, const JsonNode& node, const Spec
   if (field.kind == SpecFieldKind::kRange && node.is(Kind::kArray) && node.children.size() == 1)
     return "write [" + text_of(source, node.children[0]) + ", \"inf\"], or [\"-inf\", " +
            text_of(source, node.children[0]) + "]";
-  if (field.kind == SpecFieldKind::kExpression) return help_for_expression(source, node);
+  if (field.kind == SpecFieldKind::kExpression) return help_for_expression(source, node, field);
   return "";
+}
+
+std::string object_help(const SourceText& source, const JsonNode& node, const std::string& path,
+                        const std::vector<std::string>& keys) {
+  const std::string text = text_of(source, node);
+  const bool is_tile = path == "tile" || path.ends_with(".tile");
+  if (is_number(node) && path.starts_with("params.")) return "write { \"default\": " + text + " }";
+  if (is_number(node) && is_tile) return "write { \"q\": " + text + ", \"k\": " + text + " }";
+  if (is_tile && node.is(Kind::kArray) && node.children.size() == 2)
+    return "write { \"q\": " + text_of(source, node.children[0]) +
+           ", \"k\": " + text_of(source, node.children[1]) + " }";
+  if (path == "params") {
+    const JsonNode* first = node.children.empty() ? nullptr : &node.children[0];
+    const JsonNode* name = first == nullptr ? nullptr : first->find("name");
+    const bool has_name = name != nullptr && name->is(Kind::kString);
+    return "names are keys: write { \"" + (has_name ? name->string : "window") + "\": { ... } }";
+  }
+  if (path == "predictor.estimate" && parse_summary(text.substr(1, text.size() - 2)))
+    return "write { \"q\": " + text + ", \"k\": " + text + " }";
+  if (path.starts_with("quantise.") && text.find('8') != std::string::npos)
+    return "write { \"bits\": 8 }";
+  return "an object with keys of its own: " + joined_keys(keys);
+}
+
+std::string branches_help(const JsonNode& node) {
+  std::string text;
+  for (const JsonNode& child : node.children)
+    text += (text.empty() ? "" : ", ") + std::string("{ \"name\": \"") + child.key + "\", ... }";
+  return "write [" + text + "]";
+}
+
+std::string value_said_otherwise(const SpecField& field, const std::string& text) {
+  return field.path == "attention.normalise" ? weights_said_otherwise(text) : said_otherwise(text);
+}
+
+void name_help(const std::string& text, Diagnostic& diagnostic) {
+  std::string name;
+  for (const char c : text) {
+    const bool is_legal = is_spec_name("a" + std::string(1, c));
+    if (is_legal || !name.empty()) name += is_legal ? c : '-';
+  }
+  name = name.substr(0, name.find_last_not_of('-') + 1);
+  if (is_spec_name(name)) diagnostic.helps.push_back("such as \"" + name + "\"");
+}
+
+void counts_help(const std::string& text, const SummaryInfo& row, Diagnostic& diagnostic) {
+  diagnostic.helps.push_back("legal values of n: " + std::string(row.counts));
+  const std::size_t digit = text.find_first_of("0123456789");
+  int count = 0;
+  if (digit == std::string::npos ||
+      std::from_chars(text.data() + digit, text.data() + text.size(), count).ec != std::errc())
+    return;
+  int below = 0, above = 0;
+  for (const int legal : legal_counts(row.kind)) {
+    if (legal < count) below = legal;
+    if (legal > count && above == 0) above = legal;
+  }
+  std::string nearest;
+  for (const int legal : {below, above})
+    if (legal != 0)
+      nearest += (nearest.empty() ? "\"" : ", \"") + std::string(row.name) + "(" +
+                 std::to_string(legal) + ")\"";
+  diagnostic.helps.back() = "nearest legal: " + nearest;
 }
 
 std::string bands_help(std::string_view text) {
@@ -133,6 +226,10 @@ void shape_help(std::string_view text, Diagnostic& diagnostic) {
     at = static_cast<std::size_t>(end - text.begin());
     const bool is_extent = word.find_first_not_of("0123456789") == std::string::npos;
     std::string dim = is_extent ? word : nearest_word(word, legal);
+    if (std::string other = dim.empty() ? said_otherwise(word) : ""; !other.empty()) {
+      diagnostic.helps.push_back(std::move(other));
+      return;
+    }
     if (dim.empty()) {
       if (shape.empty() || has_name) return;
       dim = "32";

@@ -24,6 +24,7 @@ bool reachable(DLDevice tensor, DLDevice kernel) {
 
 /// "4 [batch, heads, n_q, d]"
 std::string shape_text(const TensorRule& rule) {
+  if (rule.rank == 0) return "0 (a scalar)";
   std::string text = std::to_string(rule.rank) + " [";
   for (int d = 0; d < rule.rank; ++d) {
     text += (d == 0 ? "" : ", ") + std::string(rule.dims[static_cast<std::size_t>(d)]);

@@ -93,6 +93,10 @@ class ExactSums {
     const int k1 = k0 + Shape::kStepKeys - 1, keys = warp_.args.attend.n_k;
     if (rows_.q0 > rows_.q1 || (k1 < keys && pairs.all(rows_, k0, k1))) return to_log2_;
     const auto mask_parts = prepare_mask<Hooks>(warp_.args, rows_.h, rows_.b);
+    if constexpr (kIsReference) {
+      hide_by_bits(scores, counted(pairs, mask_parts, k0));
+      return 1.0f;
+    }
 #pragma unroll
     for (int n = 0; n < Shape::kBlocks; ++n) {
 #pragma unroll
@@ -103,6 +107,35 @@ class ExactSums {
       }
     }
     return 1.0f;
+  }
+
+  /// Bit 4 * n + i: scores[n][i] counts. Two formulas for each of 64 scores at once take more
+  /// registers than there are, so this loop is one.
+  template <class MaskParts>
+  __device__ __forceinline__ unsigned long long counted(const Pairs& pairs,
+                                                        const MaskParts& mask_parts, int k0) const {
+    unsigned long long bits = 0;
+#pragma unroll 1
+    for (int n = Shape::kBlocks - 1; n >= 0; --n) {
+      u32 of_block = 0;
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const int k = k0 + n * 8 + lane_index() % 4 * 2 + i % 2;
+        const bool counts =
+            k < warp_.args.attend.n_k && pairs.one(mask_parts, rows_, row() + i / 2 * 8, k);
+        of_block |= (counts ? 1u : 0u) << i;
+      }
+      bits = bits << 4 | of_block;
+    }
+    return bits;
+  }
+  __device__ __forceinline__ void hide_by_bits(Products& scores, unsigned long long bits) const {
+#pragma unroll
+    for (int n = 0; n < Shape::kBlocks; ++n) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        scores[n][i] = bits >> (4 * n + i) & 1 ? scores[n][i] * to_log2_ : -kInfinity;
+    }
   }
 
   /// What lanes have not outgrown costs one multiplication, exponential and addition a score.

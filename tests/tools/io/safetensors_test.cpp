@@ -78,6 +78,11 @@ TEST(Safetensors, SaysExactlyWhatIsWrong) {
             "E0603 safetensors: expected 8 bytes of header length, got a file of 3 bytes\n");
   EXPECT_EQ(safetensors_errors(with_json_header("{}").substr(0, 9)),
             "E0603 safetensors: expected a header of 2 bytes, got a file of 9 bytes\n");
+  EXPECT_EQ(safetensors_errors("{\"version\": 1}"),
+            "E0604 safetensors: the file does not begin with the length of a header\n");
+  EXPECT_EQ(safetensors_errors("\x93NUMPY\x01 and what follows"),
+            "E0604 safetensors: the file does not begin with the length of a header; it is a .npy "
+            "file, which has one tensor without a name\n");
   EXPECT_EQ(safetensors_errors(with_json_header("[1, 2")),
             "E0604 safetensors: the header is not a JSON object\n");
   EXPECT_EQ(safetensors_errors(with_json_header(R"({"q": 3, "__metadata__": []})")),
