@@ -2,6 +2,7 @@
 // answer.
 #include "lacuna/group.hpp"
 
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "tests/runtime/fake_gpu/fake_nccl.hpp"
@@ -152,6 +153,19 @@ TEST_F(GroupProtocol, NamesTheRankThatDidNotSendItsPart) {
   EXPECT_NE(error.find("rank 1 did not send its part"), std::string::npos) << error;
   EXPECT_NE(error.find("E0713"), std::string::npos) << error;
   fake().stream_query_result = kCudaSuccess;
+}
+
+/// So that nothing is left where a process ends at once.
+TEST_F(GroupProtocol, FlagsHaveNoNameOnceAllRanksHaveThem) {
+  const Group made = group(200, 0, 0, Exchange::kCopies);
+  std::ifstream maps("/proc/self/maps");
+  int mapped = 0;
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find("/dev/shm/lacuna-") == std::string::npos) continue;
+    ++mapped;
+    EXPECT_TRUE(line.ends_with("(deleted)")) << line;
+  }
+  EXPECT_EQ(mapped, 1);
 }
 
 TEST_F(GroupProtocol, SendsMessagesWhereMemoryIsOutOfReach) {
