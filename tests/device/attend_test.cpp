@@ -10,6 +10,7 @@
 #include <random>
 
 #include "tests/device/runner.hpp"
+#include "tests/numerics/variants/variant_parts.hpp"
 #include "tests/tier.hpp"
 
 namespace lacuna::device {
@@ -161,6 +162,20 @@ TEST(AnyShape, AgreesWithTheOracleUnderAnySchedule) {
   }
 }
 
+/// O and LSE without reports are those of the mask that a launch with reports names, and that mask
+/// is the oracle's.
+void expect_the_mask_of_reports(const Subject& subject, const Problem& problem,
+                                const Schedule& schedule) {
+  Reported got = run(subject, problem, kPlain);
+  ASSERT_EQ(got.error, "");
+  numerics::Binding binding(false, problem.shape, problem.variant);
+  binding.args.counts = binding.args.tile_mask = nullptr;
+  const Reported bare = run(subject, binding, schedule);
+  ASSERT_EQ(bare.error, "");
+  got.o = bare.o, got.lse = bare.lse;
+  EXPECT_EQ(check_variant(problem.shape, problem.variant, got, true), "");
+}
+
 /// Where no report is wanted a gate may be decided behind the exponentials of its step: O and LSE
 /// are those of the mask that a launch with reports names.
 TEST(AnyShape, DecidesWithoutReportsAsWithThem) {
@@ -188,17 +203,64 @@ TEST(AnyShape, DecidesWithoutReportsAsWithThem) {
     shape.fill = kFills[static_cast<std::size_t>(n) / gated.size() % std::size(kFills)];
     const auto seed = static_cast<std::uint32_t>(pick(1, 1 << 20));
     SCOPED_TRACE(testing::Message() << subject.name << ", " << shape.text() << ", seed " << seed);
-    const Problem problem = make_problem(subject, shape, seed);
-    Reported got = run(subject, problem, kPlain);
-    ASSERT_EQ(got.error, "");
-    numerics::Binding binding(false, problem.shape, problem.variant);
-    binding.args.counts = binding.args.tile_mask = nullptr;
     const Schedule schedule{static_cast<Landing>(pick(0, 1)), static_cast<WarpOrder>(pick(0, 2)),
                             static_cast<std::uint32_t>(pick(0, 1000))};
-    const Reported bare = run(subject, binding, schedule);
-    ASSERT_EQ(bare.error, "");
-    got.o = bare.o, got.lse = bare.lse;
-    EXPECT_EQ(check_variant(problem.shape, problem.variant, got, true), "");
+    expect_the_mask_of_reports(subject, make_problem(subject, shape, seed), schedule);
+  }
+}
+
+/// Of skip-softmax: its gate closes where the gap is below `limit`.
+void close_below(double limit, numerics::Variant& variant) {
+  const int n_k = variant.problem.n_k;
+  const auto c = static_cast<float>(n_k * std::exp(limit));
+  variant.params.front().values = {c};
+  const double rounded = std::log(double{c} / n_k);
+  variant.gate = numerics::gap_gate([rounded](const oracle::TileIndex&) { return rounded; }, {});
+  variant.gate->skips_exp = true;
+}
+
+std::vector<Subject> late_subjects() {
+  std::vector<Subject> late;
+  std::ranges::copy_if(subjects(), std::back_inserter(late), [](const Subject& subject) {
+    return subject.name.starts_with("skip_softmax") && subject.name.ends_with("sm_90a");
+  });
+  return late;
+}
+
+/// Where a gate closes at ties, or so far below the running maximum that weights have hardly a
+/// digit left, scores decide.
+TEST(LateDecisions, AreTakenByScoresWhereWeightsDoNotSay) {
+  ASSERT_FALSE(late_subjects().empty());
+  std::uint32_t seed = 50;
+  for (const Subject& subject : late_subjects()) {
+    for (const double limit : {0.0, -40.0, -86.0}) {
+      for (const Fill fill : {Fill::kIdentical, Fill::kHuge, Fill::kSharp, Fill::kRising}) {
+        Case shape = shape_of(1, 1, 1, 130, 400);
+        shape.fill = fill;
+        SCOPED_TRACE(testing::Message() << subject.name << ", " << name_of(fill) << ", " << limit);
+        Problem problem = make_problem(subject, shape, ++seed);
+        close_below(limit, problem.variant);
+        expect_the_mask_of_reports(subject, problem, kPlain);
+      }
+    }
+  }
+}
+
+/// All logits are 8 in the first tile and 5 in the others: a sum of weights there is above a limit
+/// that no weight reaches.
+TEST(LateDecisions, DoNotTakeSumsForWeights) {
+  for (const Subject& subject : late_subjects()) {
+    Problem problem = make_problem(subject, shape_of(1, 1, 1, 130, 400), 7);
+    oracle::Problem& values = problem.variant.problem;
+    const double logit = values.scale * values.d;
+    std::ranges::fill(values.q, 1.0);
+    for (std::size_t n = 0; n < values.k.size(); ++n)
+      values.k[n] = (n < static_cast<std::size_t>(subject.tile.k * values.d) ? 8 : 5) / logit;
+    for (const double limit : {-2.0, -2.9, -3.1, -5.5}) {
+      SCOPED_TRACE(testing::Message() << subject.name << ", limit " << limit);
+      close_below(limit, problem.variant);
+      expect_the_mask_of_reports(subject, problem, kPlain);
+    }
   }
 }
 
