@@ -116,7 +116,8 @@ set(short_tier
   split_int8_lists_d64_bf16_sm_100a split_streaming_d64_bf16_sm_100a
   dense_d64_bf16_sm_90a dense_d256_bf16_sm_90a document_d64_bf16_sm_90a alibi_d64_bf16_sm_90a
   softcap_d64_bf16_sm_90a distance_table_d64_bf16_sm_90a bsfa_d128_f16_sm_90a
-  bsfa_d64_bf16_sm_90a skip_softmax_d64_bf16_sm_90a external_mask_d64_bf16_sm_90a sparge_d64_bf16_sm_90a
+  bsfa_d64_bf16_sm_90a skip_softmax_d64_bf16_sm_90a late_tile_gate_d64_bf16_sm_90a
+  external_mask_d64_bf16_sm_90a sparge_d64_bf16_sm_90a
   sparge_topk_d128_f16_sm_90a topk_blocks_d64_bf16_sm_90a sale_d64_bf16_sm_90a
   cascade_d64_bf16_sm_90a xattention_d64_bf16_sm_90a integer_softmax_d64_bf16_sm_90a
   integer_sums_d128_f16_sm_90a twilight_d64_bf16_sm_90a
@@ -179,6 +180,7 @@ foreach(name warp-gate tile-gate-pv tile-gate-exp lists lists-descending)
   device_kernel(tests/device/specs/${name}.json 128 bf16)
 endforeach()
 device_kernel(tests/device/specs/warp-gate.json 256 f16)
+device_kernel(tests/device/specs/late-tile-gate.json 64 bf16 sm_90a)
 # All kernels of a predictor, one after the other.
 foreach(name sparge sparge-topk sale fg-attn-cached fg-attn-pooled xattention relmax flashprefill cascade seer-attention quest streaming radial
              minference-vertical-slash topk-blocks external-mask sparge-video)

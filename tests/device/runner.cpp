@@ -30,6 +30,7 @@ struct Twin {
 const std::map<std::string, Twin> kTwins = {
     {"warp-gate", {"warp-gate", true, false}},
     {"tile-gate-pv", {"bsfa", false, false}},
+    {"late-tile-gate", {"bsfa", false, false}},
     {"tile-gate-exp", {"bsfa", true, true}},
     {"lists", {"lists", false, false}},
     {"lists-descending", {"lists", true, false}},

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstddef>
+#include <cstring>
 
 #include "tests/group/harness.hpp"
 
@@ -218,6 +220,43 @@ TEST(GroupFaults, RanksAndSizesThatCannotBeAreRefused) {
   const Group first = Group::create(engine, {.rank = 0, .size = 2, .loopback = &loopback});
   EXPECT_NE(refusal({.rank = 0, .size = 2, .loopback = &loopback}).find("has joined"),
             std::string::npos);
+}
+
+/// Behind the end of an older struct lies what the caller has there, not a field.
+TEST(GroupFaults, StructsOfOlderHeadersAreServed) {
+  lacuna_engine_options engine_options{};
+  engine_options.struct_size = sizeof engine_options;
+  engine_options.device = "cpu";
+  lacuna_engine* engine = nullptr;
+  ASSERT_EQ(lacuna_engine_create(&engine_options, &engine), LACUNA_OK);
+  lacuna_loopback* loopback = nullptr;
+  ASSERT_EQ(lacuna_loopback_create(1, &loopback), LACUNA_OK);
+  lacuna_group_options options{};
+  options.struct_size = offsetof(lacuna_group_options, exchange);
+  options.size = 1;
+  options.loopback = loopback;
+  std::memset(&options.exchange, 0x7f, sizeof options.exchange);
+  lacuna_group* group = nullptr;
+  ASSERT_EQ(lacuna_group_create(engine, &options, &group), LACUNA_OK) << lacuna_last_error();
+  const std::string spec = R"({"version": 1, "name": "dense"})";
+  lacuna_compile_options compiled{};
+  compiled.struct_size = sizeof compiled;
+  compiled.head_dim = 64;
+  lacuna_group_kernel* kernel = nullptr;
+  ASSERT_EQ(lacuna_group_compile(group, spec.data(), spec.size(), &compiled, &kernel), LACUNA_OK)
+      << lacuna_last_error();
+  const lacuna_shape shape{sizeof shape, 1, 2, 2, 64, 64};
+  lacuna_group_problem problem{};
+  problem.struct_size = offsetof(lacuna_group_problem, sequences);
+  problem.shape = &shape;
+  problem.sequences = problem.max_n_q = problem.max_n_k = -1;
+  lacuna_group_plan* plan = nullptr;
+  EXPECT_EQ(lacuna_group_plan_create(kernel, &problem, &plan), LACUNA_OK) << lacuna_last_error();
+  lacuna_group_plan_destroy(plan);
+  lacuna_group_kernel_destroy(kernel);
+  lacuna_group_destroy(group);
+  lacuna_loopback_destroy(loopback);
+  lacuna_engine_destroy(engine);
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 // sequences begin.
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "tests/group/harness.hpp"
 
 namespace lacuna::test {
@@ -133,6 +135,68 @@ TEST(GroupSequences, WhatDoesNotFitIsNamed) {
   EXPECT_NE(counted.find("counts: a group has none of sequences"), std::string::npos) << counted;
   const std::string dealt = error_of(whole, {.work = {1, 2}});
   EXPECT_NE(dealt.find("work: of sequences expected none"), std::string::npos) << dealt;
+}
+
+/// The error of a rank whose plan has the limits of ragged_whole, and whose launch has others.
+std::string error_of_launch(Ragged passed) {
+  return in_threads(1, [&](int) {
+    Whole whole = ragged_whole(2, 2);
+    const Loopback loopback(1);
+    const Engine engine = cpu_engine();
+    const Group group = Group::create(engine, {.rank = 0, .size = 1, .loopback = &loopback});
+    const GroupKernel kernel = group.compile(
+        shipped("window"), {.head_dim = 64, .dtype = f32, .batch = Batch::kSequences});
+    const GroupPlan plan = kernel.plan({.shape = whole.shape,
+                                        .sequences = whole.ragged.count(),
+                                        .max_n_q = whole.ragged.max_n_q,
+                                        .max_n_k = whole.ragged.max_n_k});
+    std::vector<float> o(whole.q.size());
+    LaunchArgs args;
+    args.q = Tensor(whole.q.data(), f32, {1, 2, 512, 64});
+    args.k = Tensor(whole.k.data(), f32, {1, 2, 704, 64});
+    args.v = Tensor(whole.v.data(), f32, {1, 2, 704, 64});
+    args.o = Tensor(o.data(), f32, {1, 2, 512, 64});
+    args.sequences = sequences_of(passed);
+    plan.launch(args);
+  })[0];
+}
+
+TEST(GroupSequences, ALaunchHasTheLimitsOfItsPlan) {
+  const Ragged planned = ragged_whole(2, 2).ragged;
+  const auto expect_named = [](const Ragged& passed, const std::string& text) {
+    const std::string error = error_of_launch(passed);
+    EXPECT_NE(error.find("argument sequences: " + text), std::string::npos) << error;
+  };
+  Ragged fewer = planned;
+  fewer.q_begin.pop_back();
+  fewer.n_k.pop_back();
+  fewer.k_begin.pop_back();
+  expect_named(fewer, "count expected 4 (rank 0), got 3");
+  Ragged longer = planned;
+  longer.max_n_q = 310;
+  expect_named(longer, "max_n_q expected 300 (rank 0), got 310");
+  longer = planned;
+  longer.max_n_k = 330;
+  expect_named(longer, "max_n_k expected 320 (rank 0), got 330");
+}
+
+TEST(GroupSequences, OfOtherLimitsAreAnErrorOnAllRanks) {
+  for (const std::size_t other : {0, 1, 2}) {
+    const Loopback loopback(2);
+    const auto errors = in_threads(2, [&](int rank) {
+      const Engine engine = cpu_engine();
+      const Group group = Group::create(engine, {.rank = rank, .size = 2, .loopback = &loopback});
+      std::array<std::int32_t, 3> limits{4, 300, 320};
+      if (rank == 1) ++limits[other];
+      group.compile(shipped("window"), {.head_dim = 64, .dtype = f32, .batch = Batch::kSequences})
+          .plan({.shape = {1, 2, 2, 512, 704},
+                 .sequences = limits[0],
+                 .max_n_q = limits[1],
+                 .max_n_k = limits[2]});
+    });
+    for (const std::string& error : errors)
+      EXPECT_NE(error.find("E0506"), std::string::npos) << error;
+  }
 }
 
 }  // namespace

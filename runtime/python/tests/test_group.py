@@ -65,17 +65,20 @@ def test_results_are_those_of_one_rank(groups, layout, stripe):
 
 @pytest.mark.parametrize("layout, stripe", LAYOUTS)
 def test_sequences_are_those_of_one_rank(groups, layout, stripe):
-    q, k, v = problem(heads=6, heads_kv=3, n_q=250)
+    q, k, v = (array[:1] for array in problem(heads=6, heads_kv=3, n_q=250))
     starts, lengths = numpy.array([0, 30, 230, 250], "int32"), numpy.array([40, 200, 10], "int32")
-    sequences = lacuna.Sequences(starts, lengths, k_begin=numpy.array([0, 40, 240], "int32"), max_n_q=200, max_n_k=200)
-    o, lse = run(groups, q[:1], k[:1], v[:1], layout, stripe, spec=CAUSAL, sequences=sequences)
-    one, one_lse = lacuna.attention(q[:1], k[:1], v[:1], spec=CAUSAL, sequences=sequences, lse=True)
-    assert numpy.array_equal(o, one) and numpy.array_equal(lse, one_lse)
+    run(groups, q, k, v, layout, stripe, spec=CAUSAL)  # whose kernel and plan are others
+    for max_n_q, max_n_k in ((200, 220), (210, 200)):
+        sequences = lacuna.Sequences(starts, lengths, k_begin=numpy.array([0, 40, 240], "int32"), max_n_q=max_n_q, max_n_k=max_n_k)
+        o, lse = run(groups, q, k, v, layout, stripe, spec=CAUSAL, sequences=sequences)
+        one, one_lse = lacuna.attention(q, k, v, spec=CAUSAL, sequences=sequences, lse=True)
+        assert numpy.array_equal(o, one) and numpy.array_equal(lse, one_lse)
 
 
-def test_sequences_of_a_group_say_their_limits(groups):
+@pytest.mark.parametrize("limits", [{}, {"max_n_q": 64}, {"max_n_k": 64}])
+def test_sequences_of_a_group_say_their_limits(groups, limits):
     q, k, v = problem(heads=2, heads_kv=1, n_q=64)
-    sequences = lacuna.Sequences(numpy.array([0, 64], "int32"), numpy.array([64], "int32"), k_begin=numpy.array([0], "int32"))
+    sequences = lacuna.Sequences(numpy.array([0, 64], "int32"), numpy.array([64], "int32"), k_begin=numpy.array([0], "int32"), **limits)
     with pytest.raises(lacuna.ArgumentError, match="max_n_q and max_n_k"):
         groups[0].attention(q[:1], k[:1], v[:1], sequences=sequences)
 

@@ -168,7 +168,11 @@ CUresult priority_range(int* least, int* greatest) {
   *least = 0, *greatest = -5;
   return note("cuCtxGetStreamPriorityRange");
 }
-CUresult wait_event(CUstream, CUevent, unsigned) { return note("cuStreamWaitEvent"); }
+CUresult wait_event(CUstream stream, CUevent, unsigned) {
+  FakeCuda& fake = state();
+  if (const int n = fake.wait_count++; n < FakeCuda::kLogCapacity) fake.waits[n] = stream;
+  return note("cuStreamWaitEvent");
+}
 CUresult stream_call(CUstream) { return note("cuStream"); }
 CUresult allocate(CUdeviceptr* address, std::size_t bytes) {
   constexpr std::size_t kAlignment = 256;  // as the real one promises
@@ -201,8 +205,9 @@ CUresult copy_on_device(CUdeviceptr, CUdeviceptr, std::size_t, CUstream) {
   return note("cuMemcpyDtoDAsync");
 }
 CUresult copy_rows(const CUmemcpy2D*, CUstream) { return note("cuMemcpy2DAsync"); }
-CUresult wait_value(CUstream, CUdeviceptr, std::uint32_t value, unsigned) {
+CUresult wait_value(CUstream, CUdeviceptr address, std::uint32_t value, unsigned) {
   state().awaited = value;
+  state().awaited_at = address;
   return note("cuStreamWaitValue32");
 }
 CUresult write_value(CUstream, CUdeviceptr, std::uint32_t value, unsigned) {

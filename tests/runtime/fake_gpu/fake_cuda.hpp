@@ -39,7 +39,10 @@ struct FakeCuda {
   std::atomic<CUdeviceptr> cleared{0};  ///< by the last cuMemsetD8Async
   std::atomic<std::size_t> cleared_bytes{0};
   std::uint32_t awaited = 0,
-                written = 0;  ///< by the last cuStreamWaitValue32, cuStreamWriteValue32
+                written = 0;       ///< by the last cuStreamWaitValue32, cuStreamWriteValue32
+  CUdeviceptr awaited_at = 0;      ///< where the last cuStreamWaitValue32 looks, memory of the host
+  std::atomic<int> wait_count{0};  ///< for events, since it was set to 0
+  CUstream waits[kLogCapacity] = {};  ///< the streams that wait
   std::size_t code_bytes = 0;
   int kernel_count = 0;  ///< found in libraries since it was set to 0
   char kernels[kKernelCapacity][128] = {};

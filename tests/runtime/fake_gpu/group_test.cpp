@@ -2,6 +2,7 @@
 // answer.
 #include "lacuna/group.hpp"
 
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "tests/runtime/fake_gpu/fake_nccl.hpp"
@@ -135,6 +136,10 @@ TEST_F(GroupProtocol, CopiesIntoMemoryThatRanksShare) {
     EXPECT_EQ(count("cuStreamWriteValue32"), 2) << "that its keys are there, and that it has ended";
     EXPECT_EQ(fake().awaited, number);
     EXPECT_EQ(fake().written, number);
+    EXPECT_EQ(std::count(fake().waits, fake().waits + fake().wait_count, fake_lane(-5)), 2)
+        << "what goes out and what comes in wait for the caller's stream";
+    EXPECT_EQ(std::count(fake().waits, fake().waits + fake().wait_count, args.stream), 3)
+        << "which waits for the launch, for what goes out and for what comes in";
     EXPECT_EQ(count("cuMemAlloc") + count("cuEventCreate"), 0);
     EXPECT_EQ(count("cuStream"), 0) << "no launch waits for the stream";
   }
@@ -151,7 +156,22 @@ TEST_F(GroupProtocol, NamesTheRankThatDidNotSendItsPart) {
   const std::string error = error_of([&] { made.synchronize(args.stream); });
   EXPECT_NE(error.find("rank 1 did not send its part"), std::string::npos) << error;
   EXPECT_NE(error.find("E0713"), std::string::npos) << error;
+  EXPECT_GT(*reinterpret_cast<const std::uint32_t*>(fake().awaited_at), fake().awaited)
+      << "the stream that waits goes on";
   fake().stream_query_result = kCudaSuccess;
+}
+
+/// So that nothing is left where a process ends at once.
+TEST_F(GroupProtocol, FlagsHaveNoNameOnceAllRanksHaveThem) {
+  const Group made = group(200, 0, 0, Exchange::kCopies);
+  std::ifstream maps("/proc/self/maps");
+  int mapped = 0;
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find("/dev/shm/lacuna-") == std::string::npos) continue;
+    ++mapped;
+    EXPECT_TRUE(line.ends_with("(deleted)")) << line;
+  }
+  EXPECT_EQ(mapped, 1);
 }
 
 TEST_F(GroupProtocol, SendsMessagesWhereMemoryIsOutOfReach) {

@@ -57,6 +57,7 @@ class Protocol : public testing::Test {
     fake().log_count = 0;
     fake().launch_count = 0;
     fake().event_count = 0;
+    fake().wait_count = 0;
     fake().map_count = 0;
     fake().launched = nullptr;
   }

@@ -117,6 +117,14 @@ class Suites(unittest.TestCase):
         alone = {"device", "races", "numerics_interpreter"}  # by what is built, or the same program
         self.assertEqual(set(suites.TIERS["long"].entries), folders - set(suites.NOT_ASKED) | alone)
 
+    def test_programs_are_asked_and_scripts_are_not(self):
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, "CTestTestfile.cmake").write_text(
+                f'add_test(dev_scripts "{sys.executable}" "x.py")\nadd_test(tier "/bin/true")\n'
+                'add_test(cache "/bin/true" "a")\nadd_test(numerics.1 "/not/built/yet")\nadd_test(numerics.2 "/not/built/yet")\n')
+            found = suites.suites_of(pathlib.Path(folder))
+        self.assertEqual({name: suite.command for name, suite in found.items()}, {"cache": ("/bin/true", "a"), "numerics": ()})
+
     def test_single_kernels_are_run_by_the_tests_that_include_them(self):
         tests = kernels._tests_of_single(ROOT / "tests/device")
         self.assertEqual(tests["prepare"], ["Prepare"])

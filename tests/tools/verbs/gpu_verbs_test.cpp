@@ -27,7 +27,8 @@ class GpuVerbs : public testing::Test {
     if (nvrtc["found"] == false) GTEST_SKIP() << "no NVRTC on this machine: " << nvrtc["missing"];
   }
 
-  /// `more`: variables that come before those of the fixture.
+  /// `more`: variables that come before those of the fixture. The fake driver says of any two
+  /// events that 1.5 ms lie between them.
   CommandResult on_gpu(std::vector<std::string> arguments,
                        std::map<std::string, std::string> more = {}) const {
     arguments.insert(arguments.end(), {"--device", "cuda:0"});
@@ -37,7 +38,6 @@ class GpuVerbs : public testing::Test {
     return run_lacuna(arguments, "", more);
   }
 
-  /// The fake driver says of any two events that 1.5 ms lie between them.
   CommandResult bench(std::vector<std::string> options,
                       const std::map<std::string, std::string>& more = {}) const {
     std::vector<std::string> arguments = {"bench",      spec_, "--shape",   "b=1,h=2,n=384",
@@ -69,6 +69,13 @@ TEST_F(GpuVerbs, GiveEveryLaunchWhatItsKernelAsksFor) {
     EXPECT_EQ(result.status, 0) << verb.front() << ": " << result.err;
     EXPECT_NE(result.out.find("Fake GPU 0"), std::string::npos) << result.out;
   }
+}
+
+TEST_F(GpuVerbs, RunTimesLaunchesByEvents) {
+  const CommandResult result = on_gpu({"run", spec_, "--input", input_, "--json"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_EQ(parse_document(result)["time_us"],
+            nlohmann::json({{"dense", 1500}, {"sparse", 1500}, {"predict", 0}, {"attend", 1500}}));
 }
 
 TEST_F(GpuVerbs, TheCacheSaysWhatAKernelWasCompiledFor) {

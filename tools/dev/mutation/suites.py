@@ -32,8 +32,8 @@ def built_by(tier, name):
 # ctest entry, without the number of a shard -> target, where that is not test_ENTRY.
 TARGETS = {"numerics_interpreter": "test_numerics"}
 
-# Entries that say nothing about the sources, but about the tests and the scripts.
-NOT_ASKED = ("dev_scripts", "mutants", "tier")
+# The entry of a program that says nothing about the sources, but about the tests. Entries of scripts are not asked either.
+NOT_ASKED = ("tier",)
 
 # ctest entry -> what it runs or opens beside its own program.
 LIBRARY, PLUGIN, COMMAND = "liblacuna.so", "liblacuna_host.so", "lacuna"
@@ -112,6 +112,10 @@ def likely_tests(root, name, path):
     return ":".join(f"*{suite}.*" for file in likely for suite in tests_in(file)) if len(likely) < len(files) else ""
 
 
+def is_script(command):
+    return bool(command) and PurePosixPath(command[0]).name.startswith("python")
+
+
 def suites_of(build):
     """Name -> Suite of every ctest entry of a build folder, its shards together. The command is empty where its program is not
     built yet."""
@@ -119,7 +123,7 @@ def suites_of(build):
     found = {}
     for test in listed["tests"]:
         name = re.sub(r"\.\d+$", "", test["name"])
-        if name in NOT_ASKED:
+        if name in NOT_ASKED or is_script(test.get("command")):
             continue
         properties = {entry["name"]: entry["value"] for entry in test["properties"]}
         environment = dict(text.split("=", 1) for text in properties.get("ENVIRONMENT", []) if "_SHARD" not in text)
