@@ -186,11 +186,9 @@ class CellBlock {
 
   __device__ __forceinline__ void take_chunk(const Logits& logits, const Sums& sums,
                                              int first) const {
-    const bool partial = logits.is_partial(first);
     const int column = first + first_column();
     // This lane's place in the row's numbers, and how many there are from it on.
     const int place = (column + lane_index() % 4 * 2) / Shape::kTileColumns, left = tiles() - place;
-    float* row = plane(first_row() + lane_index() / 4) + place;
 #pragma unroll
     for (int set = 0; set < Shape::kSets; ++set) {
       const int number = first_row() / 16 + set;
@@ -200,7 +198,9 @@ class CellBlock {
       } else {
         logits.scale(scores, sums[set], number, column);
       }
-      if (partial) logits.hide(scores, number, column, nullptr, 0);
+      // Asked for each set, like the row's place: registers are short.
+      if (logits.is_partial(first)) logits.hide(scores, number, column, nullptr, 0);
+      float* row = plane(number * 16 + lane_index() / 4) + place;
 #pragma unroll
       for (int half = 0; half < 2; ++half, row += 8 * tiles())
         take_row(scores, set, half, row, left);
