@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <functional>
+#include <iterator>
 #include <limits>
 #include <ostream>
 #include <random>
@@ -209,8 +211,18 @@ TEST(AnyShape, DecidesWithoutReportsAsWithThem) {
   }
 }
 
+/// Subjects of this spec whose gate is decided late.
+std::vector<Subject> late_subjects(std::string_view spec) {
+  std::vector<Subject> late;
+  std::ranges::copy_if(subjects(), std::back_inserter(late), [&](const Subject& subject) {
+    return subject.spec == spec && subject.name.ends_with("sm_90a");
+  });
+  EXPECT_FALSE(late.empty());
+  return late;
+}
+
 /// Of skip-softmax: its gate closes where the gap is below `limit`.
-void close_below(double limit, numerics::Variant& variant) {
+void close_below_gap(double limit, numerics::Variant& variant) {
   const int n_k = variant.problem.n_k;
   const auto c = static_cast<float>(n_k * std::exp(limit));
   variant.params.front().values = {c};
@@ -219,48 +231,80 @@ void close_below(double limit, numerics::Variant& variant) {
   variant.gate->skips_exp = true;
 }
 
-std::vector<Subject> late_subjects() {
-  std::vector<Subject> late;
-  std::ranges::copy_if(subjects(), std::back_inserter(late), [](const Subject& subject) {
-    return subject.name.starts_with("skip_softmax") && subject.name.ends_with("sm_90a");
-  });
-  return late;
+/// Of late-tile-gate: it closes where no logit of a tile reaches `limit`, but for the diagonal.
+void close_below(double limit, numerics::Variant& variant) {
+  std::ranges::fill(variant.params.front().values, limit);
+  const int shift = variant.problem.n_k - variant.problem.n_q;
+  variant.gate =
+      numerics::tile_max_gate([limit](const oracle::TileIndex&) { return limit; },
+                              [shift](const oracle::TileIndex& t) { return t.k1 >= t.q0 + shift; });
+}
+
+/// All rows have these logits. Values tell keys before 192 from the others.
+void set_logits(oracle::Problem& problem, const std::function<double(int)>& logit_of) {
+  std::ranges::fill(problem.q, 1.0);
+  for (std::size_t n = 0; n < problem.k.size(); ++n) {
+    const auto key = static_cast<int>(n / static_cast<std::size_t>(problem.d)) % problem.n_k;
+    problem.k[n] = logit_of(key) / (problem.scale * problem.d);
+    problem.v[n] = key < 192 ? 1 : -1;
+  }
 }
 
 /// Where a gate closes at ties, or so far below the running maximum that weights have hardly a
 /// digit left, scores decide.
 TEST(LateDecisions, AreTakenByScoresWhereWeightsDoNotSay) {
-  ASSERT_FALSE(late_subjects().empty());
   std::uint32_t seed = 50;
-  for (const Subject& subject : late_subjects()) {
+  for (const Subject& subject : late_subjects("skip-softmax")) {
     for (const double limit : {0.0, -40.0, -86.0}) {
       for (const Fill fill : {Fill::kIdentical, Fill::kHuge, Fill::kSharp, Fill::kRising}) {
         Case shape = shape_of(1, 1, 1, 130, 400);
         shape.fill = fill;
         SCOPED_TRACE(testing::Message() << subject.name << ", " << name_of(fill) << ", " << limit);
         Problem problem = make_problem(subject, shape, ++seed);
-        close_below(limit, problem.variant);
+        close_below_gap(limit, problem.variant);
         expect_the_mask_of_reports(subject, problem, kPlain);
       }
     }
   }
 }
 
-/// All logits are 8 in the tiles that come first and 5 in the others: a sum of weights there is above
-/// a limit that no weight reaches.
+/// Logits are 8, of keys before 192 they are 5: a sum of weights there is above a limit that no
+/// weight reaches. Keys that come later hide behind -inf in the second run, those that come first
+/// too, so that rows have seen nothing when the first of these is decided about.
 TEST(LateDecisions, DoNotTakeSumsForWeights) {
-  for (const Subject& subject : late_subjects()) {
-    Problem problem = make_problem(subject, shape_of(1, 1, 1, 130, 400), 7);
-    oracle::Problem& values = problem.variant.problem;
-    const double logit = values.scale * values.d;
-    std::ranges::fill(values.q, 1.0);
-    for (std::size_t n = 0; n < values.k.size(); ++n)
-      values.k[n] = (n < static_cast<std::size_t>(256 * values.d) ? 5 : 8) / logit;
-    for (const double limit : {-2.0, -2.9, -3.1, -5.5}) {
-      SCOPED_TRACE(testing::Message() << subject.name << ", limit " << limit);
-      close_below(limit, problem.variant);
-      expect_the_mask_of_reports(subject, problem, kPlain);
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  for (const double hidden : {5.0, -kInfinity}) {
+    const auto logit_of = [hidden](int k) {
+      if (k < 128) return hidden;
+      return k < 192 ? 5.0 : (k < 256 || hidden == 5.0 ? 8.0 : hidden);
+    };
+    for (const double limit : {-2.0, -2.9, -3.1, -kInfinity}) {
+      SCOPED_TRACE(testing::Message() << "hidden " << hidden << ", limit " << limit);
+      for (const Subject& subject : late_subjects("skip-softmax")) {
+        Problem problem = make_problem(subject, shape_of(1, 1, 1, 130, 400), 7);
+        set_logits(problem.variant.problem, logit_of);
+        close_below_gap(limit, problem.variant);
+        expect_the_mask_of_reports(subject, problem, kPlain);
+      }
+      for (const Subject& subject : late_subjects("late-tile-gate")) {
+        Problem problem = make_problem(subject, shape_of(1, 1, 1, 130, 400), 7);
+        set_logits(problem.variant.problem, logit_of);
+        close_below(8 + limit, problem.variant);
+        expect_the_mask_of_reports(subject, problem, kPlain);
+      }
     }
+  }
+}
+
+/// Logits that rise by more than f32 holds as a weight are worked out again, and raise the running
+/// maximum: the next tile, 10 below, is left out.
+TEST(LateDecisions, RaiseTheRunningMaximumByScoresToo) {
+  for (const Subject& subject : late_subjects("skip-softmax")) {
+    Problem problem = make_problem(subject, shape_of(1, 1, 1, 130, 400), 7);
+    set_logits(problem.variant.problem,
+               [](int k) { return k >= 256 ? 0.0 : (k >= 192 ? 200.0 : 190.0); });
+    close_below_gap(-5, problem.variant);
+    expect_the_mask_of_reports(subject, problem, kPlain);
   }
 }
 

@@ -184,8 +184,8 @@ __device__ __forceinline__ bool outgrows(const LateVotes<typename State::Config>
   return __any_sync(kAllLanes, !fits);
 }
 
-/// After weigh_late has failed: votes by the largest weights. False: one is NaN, or too large for
-/// lower_weights, or vote_on_weights says it.
+/// After weigh_late has failed: votes by the largest weights. False: one is too large for
+/// lower_weights or is NaN, as of a row without a lagging maximum, or vote_on_weights says it.
 template <class State>
 __device__ __forceinline__ bool vote_on_largest(State& at, LateVotes<typename State::Config>& late,
                                                 StepScores<typename State::Config>& scores,
@@ -215,7 +215,7 @@ __device__ __forceinline__ void weigh_late_again(State& at, Fragments& fragments
   constexpr int kTiles = State::Shape::kStepTiles;
   auto& late = fragments.late;
   float decay[2];
-  if (!fragments.has_fresh_row && vote_on_largest(at, late, scores, step)) {
+  if (vote_on_largest(at, late, scores, step)) {
     if (!outgrows<State>(late)) return;
     LazyMax lowered = at.softmax;
     lower_weights(lowered, scores[0], decay);
