@@ -13,6 +13,7 @@
 
 #include "compiler/diag/diagnostic.hpp"
 #include "compiler/diag/printable.hpp"
+#include "tools/common/spec_options.hpp"
 #include "tools/io/interrupts.hpp"
 #include "tools/verbs/verbs.hpp"
 
@@ -67,12 +68,6 @@ std::vector<std::string> flag_names(const CLI::App& verb) {
   return names;
 }
 
-std::string joined_words(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
-  return text;
-}
-
 /// The sentence for a command line that could not be understood.
 std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
   const auto chosen = app.get_subcommands();
@@ -88,12 +83,11 @@ std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
     const std::vector<std::string> parts = verb_names(verb);  // of `cache`, of `viz`
     if (parts.empty() || !verb.get_subcommands().empty())
       return "unexpected argument \"" + word + "\"";
-    return "expected one of " + joined_words(parts) + ", got \"" + word + "\"" +
-           suggestion(word, parts);
+    return "expected one of " + join(parts) + ", got \"" + word + "\"" + suggestion(word, parts);
   }
   // "Could not convert: --tolerance = 5%"
   constexpr std::string_view kNoNumber = "Could not convert: ", kIs = " = ";
-  const std::string text = error.what();
+  std::string text = error.what();
   const std::size_t is = text.find(kIs);
   if (!text.starts_with(kNoNumber) || is == std::string::npos) return text;
   return text.substr(kNoNumber.size(), is - kNoNumber.size()) + ": expected a number, got \"" +

@@ -6,13 +6,14 @@
 #include "tools/io/file_io.hpp"
 
 namespace lacuna::tools {
-namespace {
 
 std::string join(const std::vector<std::string>& words) {
   std::string text;
   for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
   return text;
 }
+
+namespace {
 
 std::vector<std::string> target_names() {
   std::vector<std::string> names;

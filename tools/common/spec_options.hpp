@@ -34,6 +34,9 @@ struct VariantOptions {
   int relief = 0;
 };
 
+/// "a, b, c".
+std::string join(const std::vector<std::string>& words);
+
 /// Rejects what is not one of `legal`, with the nearest of them.
 CLI::Validator one_of(std::vector<std::string> legal);
 
