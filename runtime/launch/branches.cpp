@@ -41,9 +41,10 @@ void take_means(const VariantSpec& branch, BoundLaunch& own) {
   rows(TensorRole::kQ) = rows(TensorRole::kO) = own.shape.n_q;  // o: of attend
 }
 
-/// Of a part of a problem (LaunchContract::has_positions). The caller passes all positions, behind
-/// the parameters of the spec. Those that `program`, the branch's, declares are added to `own`;
-/// positions in query tiles are converted to the branch's tile size.
+/// Where a launch computes a part of a problem (LaunchContract::has_positions), the caller passes
+/// all positions of the part behind the parameters of the spec. Adds to `own` those that the
+/// branch's `program` declares; a position counted in query tiles is converted to the branch's tile
+/// size.
 void take_positions(const Program& program, std::size_t spec_params, const BoundLaunch& bound,
                     BoundLaunch& own) {
   const auto position = [&](PositionParam param) {

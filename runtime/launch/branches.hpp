@@ -21,8 +21,8 @@ LaunchShape shape_of_branch(const VariantSpec& branch, LaunchShape shape);
 BoundLaunch bind_branch(const VariantSpec& branch, const LaunchContract& contract,
                         const Program& program, KvFormat kv, const BoundLaunch& bound);
 
-/// The parameters that formulas of permuted tokens read, behind the others of its program: the
-/// launch's order, which of a sequence is its part of the batch's.
+/// Adds the order of tokens to the parameters of `program`, if formulas of permuted tokens read it:
+/// it is the launch's order, or of a sequence the part of the batch's that belongs to it.
 void take_order(const Program& program, BoundLaunch& own);
 
 /// Of a launch's workspace: what branches hand on to the next, and what is of this one alone. The

@@ -28,8 +28,8 @@ __device__ __forceinline__ T at(const Param<T, kRank>& param, Index... index) {
   long long offset = 0;
   int dim = 0;
   ((offset += clamp_index(index, param.extent[dim]) * param.stride[dim], ++dim), ...);
-  // A selected address, not a branch: a branch would be copied into every unrolled score, and reads
-  // of the same element would not be seen to be one.
+  // The address is selected without a branch. A branch would be copied into every unrolled score,
+  // and the compiler would not see that two reads are of one element.
   const T* first = param.data == nullptr ? &param.value : param.data;
   return first[offset];
 }

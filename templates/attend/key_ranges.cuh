@@ -29,8 +29,8 @@ __device__ __forceinline__ u32 keys_in_ranges(const Row& row, int k, int n_k) {
   return bits;
 }
 
-/// What a lane's two rows see. It depends on no product, so it can be read while these are under
-/// way.
+/// The keys that a lane's two rows see. They depend on no product, so they can be read while
+/// products are under way.
 template <class Hooks>
 struct LaneRanges {
   typename Hooks::MaskRow rows[2];

@@ -54,8 +54,8 @@ class ConditionRules {
     is_positive_ = compares && estimate->normalise != Normalise::kNone;
     const bool has_sum = compares && estimate->normalise == Normalise::kSoftmax;
     is_share_ = has_sum || (compares && estimate->normalise == Normalise::kRowMax);
-    // Of one row for each tile, or the mean of all; the largest p of several rows may add up to
-    // more.
+    // The p of tiles add up to 1 where a tile has one row of cells, or the mean of its rows. Where
+    // it has the largest p of several rows they may add up to more.
     adds_to_one_ = has_sum && (rows_of_tile(estimate->q, step.tile_q) == 1 ||
                                estimate->reduce == Reduce::kSum);
     const bool is_constant =

@@ -9,13 +9,13 @@
 //                   tiles that count join those of their rows
 //   O += P V        of tiles that count
 //
-// So a warp waits for another only where its own rows leave a tile undecided, and then for a vote
-// that was published a product ago.
+// So a warp waits for another only where its own rows leave a tile undecided, and by then the other
+// has mostly voted: its vote is due a product earlier.
 //
-// No maximum is looked for in most steps. The largest of some weights lies between their sum and
-// its share for each, and mostly that says that the tile counts and that no row exceeds its running
-// maximum (all_count). Else the largest weights are looked for, and where they lie too close to the
-// decision to say it, the scores are computed again (weigh_late_again).
+// In most steps no maximum is looked for. The largest of eight weights is at most their sum, and at
+// least an eighth of it. Mostly these bounds show that the tile counts and that no row exceeds its
+// running maximum (all_count). Otherwise the warp looks for its largest weights, and where these
+// lie too close to where the gate closes, it computes the scores again (weigh_late_again).
 //
 // A gate that reads the gap needs the running maximum of the tiles before, of those that count. It
 // is known without a decision as long as the gate is open at a gap of 0: a row that exceeds its
@@ -27,8 +27,8 @@
 
 namespace lacuna {
 
-/// What weights say in log2 is right but for this. Behind the least of them they have fewer digits,
-/// or none.
+/// The logarithm of a weight is off by less than kRoundingLog2. Below kLeastWeightLog2 a weight has
+/// fewer digits, or is 0.
 inline constexpr float kRoundingLog2 = 0x1p-10f, kLeastWeightLog2 = -125.0f;
 
 /// May the step's tiles be decided about behind their exponentials? The same for all warps in
@@ -51,7 +51,8 @@ __device__ __forceinline__ bool decides_late(const State& at, const typename Sta
   return true;
 }
 
-/// Takes which tiles of the step count as far as the warp knows.
+/// Publishes the warp's votes on the step, and notes that its tiles are to be decided about.
+/// `counts`: a bit for each tile that counts as far as the warp knows.
 template <class State>
 __device__ __forceinline__ void publish_votes(State& at, LateVotes<typename State::Config>& late,
                                               u32 counts) {
@@ -124,6 +125,17 @@ __device__ __forceinline__ bool vote_on_weights(State& at, LateVotes<typename St
   return true;
 }
 
+/// Are the lane's weights of the step numbers that the lagging maximum serves?
+template <class State>
+__device__ __forceinline__ bool weights_fit(const LateVotes<typename State::Config>& late) {
+  constexpr float kMost = WeightRange<typename State::Element>::kLargestSum;
+  bool fits = true;
+#pragma unroll
+  for (int t = 0; t < State::Shape::kStepTiles; ++t)
+    fits = fits & (late.sum[t][0] <= kMost) & (late.sum[t][1] <= kMost);
+  return fits;
+}
+
 /// Do the sums of some weights say that all tiles of the step count, and that no row exceeds its
 /// running maximum? So it mostly is, and no maximum is looked for. `largest`: of the sums of
 /// kSummedWeights, which no weight of a lane exceeds. Without a branch, so that the tiles before
@@ -134,18 +146,14 @@ __device__ __forceinline__ bool all_count(const State& at,
                                           const float (&largest)[State::Shape::kStepTiles][2],
                                           const typename State::Message& step) {
   using Config = typename State::Config;
-  constexpr float kMost = WeightRange<typename State::Element>::kLargestSum;
   const WorkTile row = at.reload_row();
-  bool opens = true, fits = true;
+  // Where no row exceeds its running maximum, weights fit.
+  bool opens = true, fits = Config::kGateReadsGap || weights_fit<State>(late);
 #pragma unroll
   for (int t = 0; t < State::Shape::kStepTiles; ++t) {
     const float largest_log2[2] = {log2_approx(largest[t][0]), log2_approx(largest[t][1])};
     GateStatistics lane = at.gate.of_weights(largest_log2, at.softmax, at.to_log2);
-    if constexpr (Config::kGateReadsGap) {
-      fits = fits & (lane.gap <= -kRoundingLog2 * kLn2);
-    } else {
-      fits = fits & (late.sum[t][0] <= kMost) & (late.sum[t][1] <= kMost);
-    }
+    if constexpr (Config::kGateReadsGap) fits = fits & (lane.gap <= -kRoundingLog2 * kLn2);
     lane.tile_max -= (kSummedWeightsLog2 + kRoundingLog2) * kLn2;
     lane.gap -= (kSummedWeightsLog2 + kRoundingLog2) * kLn2;
     opens = opens & gate_opens(at, row, step, t, lane);
@@ -153,8 +161,8 @@ __device__ __forceinline__ bool all_count(const State& at,
   return opens & __all_sync(kAllLanes, fits);
 }
 
-/// Weighs the step against the lagging maximum as it is, as if all its tiles counted, and votes on
-/// it. False: weigh_late_again has to follow once O is complete.
+/// Scores of the step -> weights against the lagging maximum as it is, as if all its tiles counted;
+/// then the warp's votes. False: weigh_late_again has to follow once O is complete.
 template <class State, class Fragments>
 __device__ __forceinline__ bool weigh_late(State& at, Fragments& fragments,
                                            StepScores<typename State::Config>& scores,
@@ -171,17 +179,6 @@ __device__ __forceinline__ bool weigh_late(State& at, Fragments& fragments,
   if (!all_count(at, late, largest, step) | fragments.has_fresh_row) return false;
   publish_votes(at, late, (1u << kTiles) - 1);
   return true;
-}
-
-/// Have weights outgrown the lagging maximum, or is one NaN?
-template <class State>
-__device__ __forceinline__ bool outgrows(const LateVotes<typename State::Config>& late) {
-  constexpr float kMost = WeightRange<typename State::Element>::kLargestSum;
-  bool fits = true;
-#pragma unroll
-  for (int t = 0; t < State::Shape::kStepTiles; ++t)
-    fits = fits && late.sum[t][0] <= kMost && late.sum[t][1] <= kMost;
-  return __any_sync(kAllLanes, !fits);
 }
 
 /// After weigh_late has failed: votes by the largest weights. False: one is too large for
@@ -216,7 +213,7 @@ __device__ __forceinline__ void weigh_late_again(State& at, Fragments& fragments
   auto& late = fragments.late;
   float decay[2];
   if (vote_on_largest(at, late, scores, step)) {
-    if (!outgrows<State>(late)) return;
+    if (__all_sync(kAllLanes, weights_fit<State>(late))) return;
     LazyMax lowered = at.softmax;
     lower_weights(lowered, scores[0], decay);
 #pragma unroll
