@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "compiler/ir/coded_rows.hpp"
+#include "compiler/passes/target/choose_order.hpp"
 #include "compiler/passes/target/choose_wgmma.hpp"
 #include "compiler/target/choose_variant.hpp"
 
@@ -187,12 +188,13 @@ void note_tiles(const PassContext& context, const TileRequest& request,
                                     : chosen(tile.warps, warps, "");
 }
 
-/// Columns are gathered as their bits lie: ascending.
-Chosen<TileOrder> choose_order(const PassContext& context, const TileRequest& request) {
+Chosen<TileOrder> choose_order(const PassContext& context, const TileRequest& request,
+                               const Program& program) {
   const Choice<TileOrder>& choice = request.spec.order;
-  const TileOrder usual =
-      choice.is_auto() || request.gathers ? TileOrder::kAscending : choice.values.front();
-  Chosen<TileOrder> order = chosen(choice, usual, "keys as they lie in memory");
+  const Chosen<TileOrder> usual = default_order(program, context.document.spec, request.gathers);
+  Chosen<TileOrder> order =
+      choice.is_auto() ? usual
+                       : chosen(choice, request.gathers ? usual.value : choice.values.front(), "");
   const TunedTiles* tuned = context.tuned;
   if (tuned == nullptr || !tuned->order || request.gathers) return order;
   if (!choice.admits(*tuned->order)) return order;
@@ -339,7 +341,7 @@ Program choose_tiles(Program program, const PassContext& context) {
     if (context.tuned->stages > 0) note_tuned(*context.tuned, tile.stages, context.attend.stages);
   }
   note_loader(context, request);
-  context.attend.order = choose_order(context, request);
+  context.attend.order = choose_order(context, request, program);
   attend_of(program).order = context.attend.order.value;
   set_tiles(program, shape.tile_q, shape.tile_k);
   return program;
