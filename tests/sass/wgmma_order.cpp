@@ -4,7 +4,6 @@
 #include <iterator>
 #include <set>
 
-#include "compiler/expr/fold.hpp"
 #include "tests/sass/tile_gate_order.hpp"
 #include "tests/sass/wgmma_instructions.hpp"
 
@@ -154,12 +153,11 @@ class Check {
     if (!any_between(loop_.first, first, is_await)) complain("no wait for K before its product");
     if (!any_between(key_runs_.back().back(), value_runs_.front().front(), is_await))
       complain("no wait for V before its product");
-    // Of K when the last group is complete, of V when O is; with a gate, a vote behind each group.
-    // Late, there is one on the step that sums are enough for, and one for each part of steps that
-    // are decided about before; and behind O one by the largest weights, and one by scores.
+    // Of K when the last group is complete, of V when O is; with a gate, a vote behind each group,
+    // or one on the step and one for each part of steps that are decided about before.
     const Indices releases = all(is_release);
     const int votes = !facts_.has_gate ? 0 : facts_.decides_late ? 1 + facts_.parts : facts_.groups;
-    expect_count("arrivals", releases.size(), 2 + votes + (facts_.decides_late ? 2 : 0));
+    expect_count("arrivals", releases.size(), 2 + votes);
     const auto behind = [&](std::size_t wait) {
       return std::ranges::count_if(releases, [&](std::size_t n) { return n > waits_[wait]; });
     };
@@ -210,19 +208,17 @@ class Check {
            facts_.has_gate ? 0 : facts_.value_products);
     expect("exponentials on the way", is_exponential, gated ? 0 : facts_.scores);
     if (gated) return;
-    // Late: the weights of both rows' running maxima, for the gap.
     expect(
-        "FFMA on the way", [](const Instruction& i) { return i.is("FFMA"); },
-        facts_.scores + (facts_.reads_gap ? 2 : 0));
+        "FFMA on the way", [](const Instruction& i) { return i.is("FFMA"); }, facts_.scores);
     expect(
         "FMUL on the way", [](const Instruction& i) { return i.is("FMUL"); },
-        facts_.decides_late ? (facts_.reads_gap ? 1 : 2) * facts_.parts : 0);
-    // Late: of the sums of some weights in each row of a part, of both rows, and of a NaN.
-    expect(
-        "FMNMX on the way", [](const Instruction& i) { return i.is("FMNMX"); },
-        facts_.decides_late ? 4 * facts_.parts : 0);
-    if (facts_.decides_late)
+        facts_.decides_late ? facts_.parts : 0);
+    if (facts_.decides_late) {
       expect("waits for barriers on the way, of K and of V alone", is_await, 2);
+    } else {
+      expect(
+          "FMNMX on the way", [](const Instruction& i) { return i.is("FMNMX"); }, 0);
+    }
     expect("packs on the way", is_pack, facts_.scores / 2);
     for (const std::size_t n : way) {
       if (is_exponential(code_[n]) && (n < waits_.front() || n > waits_.back()))
@@ -249,8 +245,6 @@ StepFacts step_facts(const Plan& plan) {
   facts.has_gate = find_op<Attend>(plan.program)->gate.has_value();
   facts.looks_ahead = attend.consumer.value == Consumer::kWgmmaTileGate;
   facts.decides_late = attend.gate_policy.value == GatePolicy::kTileVotes;
-  facts.reads_gap =
-      facts.decides_late && uses(find_op<Attend>(plan.program)->gate->skip, Variable::kGap);
   facts.parts = facts.has_gate && !facts.looks_ahead ? keys / attend.tile_k.value : 1;
   facts.groups = facts.decides_late ? 1 : facts.parts;
   facts.key_products = plan.program.head_dim / kDepth;

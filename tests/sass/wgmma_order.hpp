@@ -20,7 +20,6 @@ struct StepFacts {
   /// The gate is decided behind the exponentials of its step
   /// (templates/attend/wgmma/consumers/late_decision.cuh): all tiles are weighed.
   bool decides_late = false;
-  bool reads_gap = false;  ///< late: else the largest score of a tile
   /// The gate decides about a step under the product with K of the next one, and what counts is
   /// weighed and multiplied with V part by part; the loop holds two steps (tile_gate_order.hpp).
   bool looks_ahead = false;

@@ -2,20 +2,15 @@
 // (GateByTileVotes). In most steps every tile counts, so the exponentials of a step do not wait for
 // the decision:
 //
-//   S' is complete: its exponentials, as if all tiles counted, their sums kept apart; which tiles
-//                   count as far as the warp knows: published
+//   S' is complete: its maxima, which say which tiles count as far as the warp knows: published
+//                   its exponentials, as if all tiles counted, their sums kept apart
 //   (the earlier product with V is complete, the weights become P, the next S is issued)
 //   settle          a warp that is not sure of all tiles reads the votes of the others; the sums of
 //                   tiles that count join those of their rows
 //   O += P V        of tiles that count
 //
-// So a warp waits for another only where its own rows leave a tile undecided, and by then the other
-// has mostly voted: its vote is due a product earlier.
-//
-// In most steps no maximum is looked for. The largest of eight weights is at most their sum, and at
-// least an eighth of it. Mostly these bounds show that the tile counts and that no row exceeds its
-// running maximum (all_count). Otherwise the warp looks for its largest weights, and where these
-// lie too close to where the gate closes, it computes the scores again (weigh_late_again).
+// So a warp waits for another only where its own rows leave a tile undecided, and then for a vote
+// that was published a product and a half ago.
 //
 // A gate that reads the gap needs the running maximum of the tiles before, of those that count. It
 // is known without a decision as long as the gate is open at a gap of 0: a row that exceeds its
@@ -26,10 +21,6 @@
 #include "attend/wgmma/consumers/step_softmax.cuh"
 
 namespace lacuna {
-
-/// The logarithm of a weight is off by less than kRoundingLog2. Below kLeastWeightLog2 a weight has
-/// fewer digits, or is 0.
-inline constexpr float kRoundingLog2 = 0x1p-10f, kLeastWeightLog2 = -125.0f;
 
 /// May the step's tiles be decided about behind their exponentials? The same for all warps in
 /// scope.
@@ -51,33 +42,14 @@ __device__ __forceinline__ bool decides_late(const State& at, const typename Sta
   return true;
 }
 
-/// Publishes the warp's votes on the step, and notes that its tiles are to be decided about.
-/// `counts`: a bit for each tile that counts as far as the warp knows.
+/// Publishes which tiles of the step count as far as the warp knows. `scores`: with hook and mask.
 template <class State>
-__device__ __forceinline__ void publish_votes(State& at, LateVotes<typename State::Config>& late,
-                                              u32 counts) {
-  late.counts = counts;
-  late.is_due = true;
-  at.votes.publish(counts);
-}
-
-/// Does the warp's gate leave tile t of the step open, by what its lanes say of it?
-template <class State>
-__device__ __forceinline__ bool gate_opens(const State& at, const WorkTile& row,
-                                           const typename State::Message& step, int t,
-                                           const GateStatistics& lane) {
-  return __any_sync(kAllLanes, !gate_skips<typename State::Config, typename State::Hooks>(
-                                   at.args, row, at.gate_row, step.tiles[t].index(), lane));
-}
-
-/// Votes on the step by its scores, with hook and mask.
-template <class State>
-__device__ __forceinline__ void vote_on_scores(State& at, LateVotes<typename State::Config>& late,
-                                               StepScores<typename State::Config>& scores,
-                                               const typename State::Message& step) {
+__device__ __forceinline__ void vote_on_step(State& at, LateVotes<typename State::Config>& late,
+                                             StepScores<typename State::Config>& scores,
+                                             const typename State::Message& step) {
   using Config = typename State::Config;
   const WorkTile row = at.reload_row();
-  u32 counts = 0;
+  late.counts = 0;
 #pragma unroll
   for (int t = 0; t < State::Shape::kStepTiles; ++t) {
     float maxima[2];
@@ -85,158 +57,77 @@ __device__ __forceinline__ void vote_on_scores(State& at, LateVotes<typename Sta
     GateStatistics lane = at.gate.of_lane(maxima);
     lane.tile_max *= at.unit();
     lane.gap *= at.unit();
-    counts |= static_cast<u32>(gate_opens(at, row, step, t, lane)) << t;
+    const bool opens = !gate_skips<Config, typename State::Hooks>(at.args, row, at.gate_row,
+                                                                  step.tiles[t].index(), lane);
+    late.counts |= static_cast<u32>(__any_sync(kAllLanes, opens)) << t;
+    if constexpr (Config::kGateReadsGap) {
 #pragma unroll
-    for (int r = 0; r < 2; ++r) maxima[r] = quad_max(maxima[r]);
-    at.gate.raise(maxima);
-  }
-  publish_votes(at, late, counts);
-}
-
-/// Votes on the step by the largest weights of each lane, of tiles and rows, in log2. False: they
-/// do not say which tiles count, because one has no digits left or lies too close to where the gate
-/// closes.
-template <class State>
-__device__ __forceinline__ bool vote_on_weights(State& at, LateVotes<typename State::Config>& late,
-                                                float (&largest_log2)[State::Shape::kStepTiles][2],
-                                                const typename State::Message& step) {
-  const WorkTile row = at.reload_row();
-  u32 counts = 0;
-#pragma unroll
-  for (int t = 0; t < State::Shape::kStepTiles; ++t) {
-    float least[2], most[2];
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      const float largest = largest_log2[t][r];
-      least[r] = largest < kLeastWeightLog2 ? -kInfinity : largest - kRoundingLog2;
-      most[r] = fmaxf(largest, kLeastWeightLog2) + kRoundingLog2;
+      for (int r = 0; r < 2; ++r) maxima[r] = quad_max(maxima[r]);
+      at.gate.raise(maxima);
     }
-    const auto opens = [&](const float(&weights_log2)[2]) {
-      return gate_opens(at, row, step, t, at.gate.of_weights(weights_log2, at.softmax, at.to_log2));
-    };
-    const bool counts_here = opens(least);
-    if (!counts_here && opens(most)) return false;
-    counts |= static_cast<u32>(counts_here) << t;
-#pragma unroll
-    for (int r = 0; r < 2; ++r) largest_log2[t][r] = quad_max(largest_log2[t][r]);
-    at.gate.raise_by_weights(largest_log2[t], at.softmax, at.to_log2);
   }
-  publish_votes(at, late, counts);
-  return true;
+  late.is_due = true;
+  at.votes.publish(late.counts);
 }
 
-/// Are the lane's weights of the step numbers that the lagging maximum serves?
+/// Weights of the step against the lagging maximum as it is; false: one has outgrown it.
 template <class State>
-__device__ __forceinline__ bool weights_fit(const LateVotes<typename State::Config>& late) {
+__device__ __forceinline__ bool weigh_all_tiles(const State& at,
+                                                LateVotes<typename State::Config>& late,
+                                                StepScores<typename State::Config>& scores) {
+  using Config = typename State::Config;
   constexpr float kMost = WeightRange<typename State::Element>::kLargestSum;
   bool fits = true;
 #pragma unroll
-  for (int t = 0; t < State::Shape::kStepTiles; ++t)
-    fits = fits & (late.sum[t][0] <= kMost) & (late.sum[t][1] <= kMost);
-  return fits;
-}
-
-/// Do the sums of some weights say that all tiles of the step count, and that no row exceeds its
-/// running maximum? So it mostly is, and no maximum is looked for. `largest`: of the sums of
-/// kSummedWeights, which no weight of a lane exceeds. Without a branch, so that the tiles before
-/// the last are asked about under its exponentials.
-template <class State>
-__device__ __forceinline__ bool all_count(const State& at,
-                                          const LateVotes<typename State::Config>& late,
-                                          const float (&largest)[State::Shape::kStepTiles][2],
-                                          const typename State::Message& step) {
-  using Config = typename State::Config;
-  const WorkTile row = at.reload_row();
-  // Where no row exceeds its running maximum, weights fit.
-  bool opens = true, fits = Config::kGateReadsGap || weights_fit<State>(late);
-#pragma unroll
   for (int t = 0; t < State::Shape::kStepTiles; ++t) {
-    const float largest_log2[2] = {log2_approx(largest[t][0]), log2_approx(largest[t][1])};
-    GateStatistics lane = at.gate.of_weights(largest_log2, at.softmax, at.to_log2);
-    if constexpr (Config::kGateReadsGap) fits = fits & (lane.gap <= -kRoundingLog2 * kLn2);
-    lane.tile_max -= (kSummedWeightsLog2 + kRoundingLog2) * kLn2;
-    lane.gap -= (kSummedWeightsLog2 + kRoundingLog2) * kLn2;
-    opens = opens & gate_opens(at, row, step, t, lane);
+    late.sum[t][0] = late.sum[t][1] = 0.0f;
+    exponentiate(late.sum[t], weighed_part<Config>(scores, t), at.softmax.lagging_max, at.to_log2);
+    fits = fits && late.sum[t][0] <= kMost && late.sum[t][1] <= kMost;
   }
-  return opens & __all_sync(kAllLanes, fits);
+  return __all_sync(kAllLanes, fits);
 }
 
-/// Scores of the step -> weights against the lagging maximum as it is, as if all its tiles counted;
-/// then the warp's votes. False: weigh_late_again has to follow once O is complete.
+/// Votes on the step and weighs it, as if all its tiles counted. False: weigh_late_again has to
+/// follow once O is complete. So it is where a row has no lagging maximum yet: without a branch for
+/// that, votes and exponentials overlap.
 template <class State, class Fragments>
 __device__ __forceinline__ bool weigh_late(State& at, Fragments& fragments,
                                            StepScores<typename State::Config>& scores,
                                            const typename State::Message& step) {
-  using Config = typename State::Config;
-  constexpr int kTiles = State::Shape::kStepTiles;
-  auto& late = fragments.late;
-  if constexpr (Config::kHasScore) complete_group(at, scores, 0, step, false);
-  float largest[kTiles][2];
-#pragma unroll
-  for (int t = 0; t < kTiles; ++t)
-    exponentiate_by_parts(late.sum[t], largest[t], weighed_part<Config>(scores, t),
-                          at.softmax.lagging_max, at.to_log2);
-  if (!all_count(at, late, largest, step) | fragments.has_fresh_row) return false;
-  publish_votes(at, late, (1u << kTiles) - 1);
-  return true;
+  if constexpr (State::Config::kHasScore) complete_group(at, scores, 0, step, false);
+  vote_on_step(at, fragments.late, scores, step);
+  return weigh_all_tiles(at, fragments.late, scores);
 }
 
-/// After weigh_late has failed: votes by the largest weights. False: one is too large for
-/// lower_weights or is NaN, as of a row without a lagging maximum, or vote_on_weights says it.
-template <class State>
-__device__ __forceinline__ bool vote_on_largest(State& at, LateVotes<typename State::Config>& late,
-                                                StepScores<typename State::Config>& scores,
-                                                const typename State::Message& step) {
-  constexpr int kTiles = State::Shape::kStepTiles;
-  float largest[kTiles][2];
-  bool are_low = true;
-#pragma unroll
-  for (int t = 0; t < kTiles; ++t) {
-    lane_maxima_of_weights(largest[t], weighed_part<typename State::Config>(scores, t));
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      are_low = are_low && largest[t][r] < kMostLowered;
-      largest[t][r] = log2_approx(largest[t][r]);
-    }
-  }
-  return __all_sync(kAllLanes, are_low) && vote_on_weights(at, late, largest, step);
-}
-
-/// After weigh_late has failed. Seldom on real values, where a step has a row whose running maximum
-/// it raises, or a tile that no row is sure of.
+/// After weigh_late has failed.
 template <class State, class Fragments>
 __device__ __forceinline__ void weigh_late_again(State& at, Fragments& fragments,
                                                  StepScores<typename State::Config>& scores,
                                                  const typename State::Message& step) {
   using Config = typename State::Config;
-  constexpr int kTiles = State::Shape::kStepTiles;
-  auto& late = fragments.late;
   float decay[2];
-  if (vote_on_largest(at, late, scores, step)) {
-    if (__all_sync(kAllLanes, weights_fit<State>(late))) return;
-    LazyMax lowered = at.softmax;
-    lower_weights(lowered, scores[0], decay);
+  LazyMax lowered = at.softmax;
+  if (!fragments.has_fresh_row && lower_weights(lowered, scores[0], decay)) {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       at.softmax.lagging_max[r] = lowered.lagging_max[r];
       at.softmax.sum[r] *= decay[r];  // without the weights: their tiles are still undecided
     }
 #pragma unroll
-    for (int t = 0; t < kTiles; ++t) {
-      late.sum[t][0] = late.sum[t][1] = 0.0f;
-      add_weights(late.sum[t], weighed_part<Config>(scores, t));
+    for (int t = 0; t < State::Shape::kStepTiles; ++t) {
+      fragments.late.sum[t][0] = fragments.late.sum[t][1] = 0.0f;
+      add_weights(fragments.late.sum[t], weighed_part<Config>(scores, t));
     }
   } else {
     multiply_scores_again(at, fragments, scores, step);
-    vote_on_scores(at, late, scores, step);
     float maxima[2];
     row_maxima_wide(maxima, scores[0]);
     raise_lagging_max(at.softmax, decay, maxima, at.to_log2);
     const float offset[2] = {at.softmax.offset(0), at.softmax.offset(1)};
 #pragma unroll
-    for (int t = 0; t < kTiles; ++t) {
-      late.sum[t][0] = late.sum[t][1] = 0.0f;
-      exponentiate(late.sum[t], weighed_part<Config>(scores, t), offset, at.to_log2);
+    for (int t = 0; t < State::Shape::kStepTiles; ++t) {
+      fragments.late.sum[t][0] = fragments.late.sum[t][1] = 0.0f;
+      exponentiate(fragments.late.sum[t], weighed_part<Config>(scores, t), offset, at.to_log2);
     }
     fragments.has_fresh_row = at.softmax.any_fresh();
   }

@@ -13,7 +13,6 @@
 
 #include "arch/redux.cuh"
 #include "attend/wgmma/layout/wgmma_smem.cuh"
-#include "attend/wgmma/scores/lazy_max.cuh"
 
 namespace lacuna {
 
@@ -90,34 +89,6 @@ class WgmmaGate<Config, true> {
     return lane;
   }
 
-  /// What a lane has to say of a tile, in natural units: from the largest of its weights of each
-  /// row, in log2, and the lagging maxima that these are relative to.
-  __device__ __forceinline__ GateStatistics of_weights(const float (&largest_log2)[2],
-                                                       const LazyMax& rows, float to_log2) const {
-    GateStatistics lane;
-    if constexpr (Config::kGateReadsTileMax) {
-#pragma unroll
-      for (int r = 0; r < 2; ++r) {
-        const float score = (largest_log2[r] + rows.lagging_max[r]) * kLn2;
-        lane.tile_max = running_max_[r] < kInfinity ? fmaxf(lane.tile_max, score) : lane.tile_max;
-      }
-    }
-    if constexpr (Config::kGateReadsGap) {
-      const float gap = fmaxf(largest_log2[0] - weight_of_running_max(0, rows, to_log2),
-                              largest_log2[1] - weight_of_running_max(1, rows, to_log2));
-      lane.gap = fmaxf(gap * kLn2, -kInfinity);
-    }
-    return lane;
-  }
-
-  /// The largest weights of rows, in log2, of a tile that counts.
-  __device__ __forceinline__ void raise_by_weights(const float (&largest_log2)[2],
-                                                   const LazyMax& rows, float to_log2) {
-    const float from_log2 = to_log2 > 0.0f ? 1.0f / to_log2 : 0.0f;
-    raise({(largest_log2[0] + rows.lagging_max[0]) * from_log2,
-           (largest_log2[1] + rows.lagging_max[1]) * from_log2});
-  }
-
   /// What the warp says of a tile. `unit`, positive, leads from scores to natural units.
   __device__ __forceinline__ GateStatistics statistics(const float (&maxima)[2], float unit) const {
     const GateStatistics lane = of_lane(maxima);
@@ -151,12 +122,6 @@ class WgmmaGate<Config, true> {
   }
 
  private:
-  /// In log2; infinite of rows that take no part, so that no weight exceeds it.
-  __device__ __forceinline__ float weight_of_running_max(int r, const LazyMax& rows,
-                                                         float to_log2) const {
-    return fmaf(running_max_[r], to_log2, -rows.lagging_max[r]);
-  }
-
   __device__ __forceinline__ Mbarrier voted(int warpgroup) const {
     return WgmmaSmem<Config>::barrier(control_.voted[position_.slot()][warpgroup]);
   }

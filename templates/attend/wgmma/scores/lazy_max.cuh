@@ -34,11 +34,6 @@ struct WeightRange<bf16> {
   static constexpr float kSlackLog2 = 60.0f, kLargestSum = 7e19f;
 };
 
-/// So many weights of a lane in a row are added up by themselves where their sums are to say how
-/// large a weight is.
-inline constexpr int kSummedWeights = 8;
-inline constexpr float kSummedWeightsLog2 = 3.0f;
-
 /// The maxima of a lane's part of two rows, by several chains, as each step of one waits for the
 /// last.
 template <int kBlocks>
@@ -79,25 +74,6 @@ __device__ __forceinline__ int lane_maximum_bits(const float (&scores)[kBlocks][
 }
 __device__ __forceinline__ bool is_maximum(int bits) {
   return static_cast<u32>(bits) <= 0x7f800000u;
-}
-
-/// The maxima of a lane's part of two rows of weights: of numbers that are not negative the bits
-/// are in the same order, and half the instructions take three integers. NaN exceeds all numbers.
-template <int kBlocks>
-__device__ __forceinline__ void lane_maxima_of_weights(float (&maxima)[2],
-                                                       const float (&weights)[kBlocks][4]) {
-  int largest[2][2] = {};
-#pragma unroll
-  for (int n = 0; n < kBlocks; ++n) {
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      int& chain = largest[r][n % 2];
-      chain =
-          max(max(chain, __float_as_int(weights[n][2 * r])), __float_as_int(weights[n][2 * r + 1]));
-    }
-  }
-#pragma unroll
-  for (int r = 0; r < 2; ++r) maxima[r] = __int_as_float(max(largest[r][0], largest[r][1]));
 }
 
 /// Those of whole rows.
@@ -161,31 +137,6 @@ __device__ __forceinline__ void exponentiate(float (&sum)[2], float (&scores)[kB
   }
 }
 
-/// The same, by sums of kSummedWeights weights, of which `largest` is the largest. Both are of
-/// these scores alone.
-template <int kBlocks>
-__device__ __forceinline__ void exponentiate_by_parts(float (&sum)[2], float (&largest)[2],
-                                                      float (&scores)[kBlocks][4],
-                                                      const float (&offset)[2], float to_log2) {
-  constexpr int kPart = kSummedWeights / 2;  // a block has two of a row
-  static_assert(kBlocks % kPart == 0, "whole parts");
-  float part[2];
-#pragma unroll
-  for (int n = 0; n < kBlocks; ++n) {
-#pragma unroll
-    for (int i = 0; i < 4; ++i)
-      scores[n][i] = exp2_approx(fmaf(scores[n][i], to_log2, -offset[i / 2]));
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      const float pair = scores[n][2 * r] + scores[n][2 * r + 1];
-      part[r] = n % kPart == 0 ? pair : part[r] + pair;
-      if (n % kPart != kPart - 1) continue;
-      sum[r] = n < kPart ? part[r] : sum[r] + part[r];
-      largest[r] = n < kPart ? part[r] : fmaxf(largest[r], part[r]);
-    }
-  }
-}
-
 /// The same of scores that are less their lagging maximum already, in log2.
 template <int kBlocks>
 __device__ __forceinline__ void exponentiate(float (&sum)[2], float (&scores)[kBlocks][4]) {
@@ -198,17 +149,16 @@ __device__ __forceinline__ void exponentiate(float (&sum)[2], float (&scores)[kB
   }
 }
 
-/// A factor that lowers a larger weight would be no normal number, which counts as 0.
-inline constexpr float kMostLowered = 8.5070592e37f;  // 2^126
-
 /// Lowers weights of rows that have outgrown their lagging maximum, and raises it: the largest
 /// weight of such a row is then 1. Adds the weights to the sums, and returns in `decay` what the
-/// output has to be multiplied by. False: a weight is too large, and nothing has changed.
+/// output has to be multiplied by. False: a weight is too large (the factor that lowers it would be
+/// no normal number, which counts as 0), and nothing has changed.
 template <int kBlocks>
 __device__ __forceinline__ bool lower_weights(LazyMax& rows, float (&weights)[kBlocks][4],
                                               float (&decay)[2]) {
   float largest[2];
   row_maxima_wide(largest, weights);
+  constexpr float kMostLowered = 8.5070592e37f;  // 2^126
   if (__any_sync(kAllLanes, largest[0] >= kMostLowered || largest[1] >= kMostLowered)) return false;
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
