@@ -53,6 +53,20 @@ TEST(key_ranges, come_from_the_smaller_and_the_larger_of_two) {
   EXPECT_EQ(key_ranges_of("min(k, q - k) >= 2"), "2 to q - 2");
 }
 
+TEST(key_ranges, come_from_absolute_values) {
+  EXPECT_EQ(key_ranges_of("abs(q - k) <= window"), "q - window to window - -q");
+  EXPECT_EQ(key_ranges_of("abs(q - k) > 2"), " to q - 3, 2 - -q + 1 to ");
+}
+
+TEST(key_ranges, come_from_quotients) {
+  EXPECT_EQ(key_ranges_of("k // 64 <= q // 64"), " to q // 64 * 64 + 63");
+  EXPECT_EQ(key_ranges_of("q // 64 == k // 64"), "q // 64 * 64 to q // 64 * 64 + 63");
+  EXPECT_EQ(key_ranges_of("(q - k) // 8 < 2 and k <= q"), "q - 15 to q");
+  EXPECT_EQ(key_ranges_of("q // 64 - k // 64 < 4"), "(q // 64 - 4) * 64 + 64 to ");
+  for (const char* text : {"k // window <= q", "k // -4 < q", "k // 64 == window * window"})
+    EXPECT_EQ(key_ranges_of(text), "") << text;
+}
+
 TEST(key_ranges, are_none_where_k_is_not_bounded) {
   for (const char* text : {"k % 2 == 0", "k * 2 <= q", "k * bias < 3.0", "k != q", "k * k < q"})
     EXPECT_EQ(key_ranges_of(text), "") << text;
@@ -63,10 +77,29 @@ TEST(key_ranges, hold_the_keys_that_the_mask_lets_through) {
   std::vector<ParamView> views(3);
   views[0].data = starts, views[0].extent[0] = 8, views[0].stride[0] = 1;
   views[1].value.i32 = 3;
-  for (const char* text : {"max(q - k, k - q) < window", "min(k - 4, q - k) < 0", "k <= q", "k > q",
-                           "q >= k and start[q] <= k", "k <= q and (k < 2 or q - k < window)",
-                           "q + n_k < n_q + k", "k == start[q] + 1", "h == 0 and k < q",
-                           "h == 1 or k < q", "q % 2 == 0 and k <= q or k == 7"}) {
+  for (const char* text : {"max(q - k, k - q) < window",
+                           "min(k - 4, q - k) < 0",
+                           "k <= q",
+                           "k > q",
+                           "q >= k and start[q] <= k",
+                           "k <= q and (k < 2 or q - k < window)",
+                           "q + n_k < n_q + k",
+                           "k == start[q] + 1",
+                           "h == 0 and k < q",
+                           "h == 1 or k < q",
+                           "abs(q - k) <= 2",
+                           "abs(k - 3) >= window",
+                           "3 > abs(q - k - 1)",
+                           "k // 3 <= q // 3",
+                           "k // 3 == q // 3",
+                           "q // 2 < k // 2",
+                           "(q - k) // 2 >= 1",
+                           "(k - q) // 2 == -1",
+                           "1 < abs(k // 2 - 2)",
+                           "k // 2 - q // 2 < 1",
+                           "q // 3 - k // 3 == 1",
+                           "1 + abs(k - q) < window",
+                           "q % 2 == 0 and k <= q or k == 7"}) {
     const Expr mask = parsed_mask(text);
     const std::vector<KeyRange> ranges = key_ranges(mask);
     ASSERT_FALSE(ranges.empty()) << text;

@@ -16,15 +16,21 @@ struct Bounds {
 };
 using Ranges = std::vector<Bounds>;
 
-/// Comparisons of a min or max that reads k, as conditions that read it alone:
-/// `min(a, b) <= c` is `a <= c or b <= c`, and `max(a, b) <= c` is `a <= c and b <= c`.
-class ExtremeOpener {
+/// Comparisons of what bends or steps along k, as conditions on its straight parts:
+///
+///   min(a, b) <= c     a <= c or b <= c
+///   max(a, b) <= c     a <= c and b <= c
+///   abs(a) <= c        a <= c and -a <= c
+///   a // 64 <= c       a < 64 * c + 64
+///   a // 64 == c       a >= 64 * c and a < 64 * c + 64
+///   b - a // 64 < c    a // 64 > b - c
+class ComparisonOpener {
  public:
   Expr open(const Expr& mask) {
     std::vector<int> moved;
     for (const ExprNode& node : mask.nodes) {
       const ExprChildren children = moved_children(node, moved);
-      const bool compares = node.op >= ExprOp::kLess && node.op <= ExprOp::kGreaterEqual;
+      const bool compares = node.op >= ExprOp::kLess && node.op <= ExprOp::kEqual;
       moved.push_back(compares && builder_[children[0]].type == ExprType::kI32
                           ? compare(node.op, children[0], children[1])
                           : builder_.copy(node, children));
@@ -34,25 +40,88 @@ class ExtremeOpener {
 
  private:
   int compare(ExprOp op, int left, int right) {
-    const bool is_below = op == ExprOp::kLess || op == ExprOp::kLessEqual;
-    if (opens(left)) {
-      const ExprNode node = builder_[left];
-      const int a = compare(op, node.children[0], right), b = compare(op, node.children[1], right);
-      return builder_.make((node.op == ExprOp::kMin) == is_below ? ExprOp::kOr : ExprOp::kAnd, a,
-                           b);
-    }
-    if (opens(right)) {
-      const ExprNode node = builder_[right];
-      const int a = compare(op, left, node.children[0]), b = compare(op, left, node.children[1]);
-      return builder_.make((node.op == ExprOp::kMin) == is_below ? ExprOp::kAnd : ExprOp::kOr, a,
-                           b);
+    for (const bool is_swapped : {false, true}) {
+      const int bent = is_swapped ? right : left, other = is_swapped ? left : right;
+      if (!along_.reads_token(bent)) continue;
+      const auto opened = compare_bent(is_swapped ? mirrored(op) : op, bent, other);
+      if (opened) return *opened;
     }
     return builder_.make(op, left, right);
   }
 
-  bool opens(int id) {
-    const ExprOp op = builder_[id].op;
-    return (op == ExprOp::kMin || op == ExprOp::kMax) && along_.reads_token(id);
+  /// `bent` against `other`, if `bent` is one of those above.
+  std::optional<int> compare_bent(ExprOp op, int bent, int other) {
+    const ExprNode node = builder_[bent];
+    const int a = node.children[0], b = node.children[1];
+    if (node.op == ExprOp::kFloorDivide) return compare_quotient(op, a, b, other);
+    if (node.op == ExprOp::kAdd || node.op == ExprOp::kSubtract)
+      return compare_sum(op, bent, other);
+    if (node.op == ExprOp::kNegate)
+      return compare_bent(mirrored(op), a, builder_.make(ExprOp::kNegate, other));
+    if (op == ExprOp::kEqual) return std::nullopt;
+    const bool is_below = op == ExprOp::kLess || op == ExprOp::kLessEqual;
+    if (node.op == ExprOp::kMin || node.op == ExprOp::kMax) {
+      return builder_.make((node.op == ExprOp::kMin) == is_below ? ExprOp::kOr : ExprOp::kAnd,
+                           compare(op, a, other), compare(op, b, other));
+    }
+    if (node.op == ExprOp::kAbs) {
+      return builder_.make(is_below ? ExprOp::kAnd : ExprOp::kOr, compare(op, a, other),
+                           compare(op, builder_.make(ExprOp::kNegate, a), other));
+    }
+    return std::nullopt;
+  }
+
+  /// The one of two addends that reads k, against the others, where all of them fit i32.
+  std::optional<int> compare_sum(ExprOp op, int sum, int other) {
+    const ExprNode node = builder_[sum];
+    const int a = node.children[0], b = node.children[1];
+    const int even = along_.reads_token(a) ? b : a, bent = even == a ? b : a;
+    if (along_.reads_token(even) || along_.slope_of(bent)) return std::nullopt;
+    const bool is_taken_off = node.op == ExprOp::kSubtract && bent == b;
+    const int rest = is_taken_off || node.op == ExprOp::kAdd
+                         ? builder_.make(ExprOp::kSubtract, is_taken_off ? even : other,
+                                         is_taken_off ? other : even)
+                         : builder_.make(ExprOp::kAdd, other, even);
+    if (along_.may_wrap(sum) || along_.may_wrap(rest)) return std::nullopt;
+    return compare_bent(is_taken_off ? mirrored(op) : op, bent, rest);
+  }
+
+  /// a // divisor against `other`, where the numbers at which the quotient steps fit i32.
+  std::optional<int> compare_quotient(ExprOp op, int a, int divisor, int other) {
+    const ExprNode& by = builder_[divisor];
+    if (by.op != ExprOp::kLiteral || by.literal <= 0) return std::nullopt;
+    const int first = builder_.make(ExprOp::kMultiply, other, divisor);
+    const int behind = builder_.make(ExprOp::kAdd, first, divisor);
+    if (along_.may_wrap(first) || along_.may_wrap(behind)) return std::nullopt;
+    switch (op) {
+      case ExprOp::kLess:
+        return compare(ExprOp::kLess, a, first);
+      case ExprOp::kLessEqual:
+        return compare(ExprOp::kLess, a, behind);
+      case ExprOp::kGreater:
+        return compare(ExprOp::kGreaterEqual, a, behind);
+      case ExprOp::kGreaterEqual:
+        return compare(ExprOp::kGreaterEqual, a, first);
+      default:
+        return builder_.make(ExprOp::kAnd, compare(ExprOp::kGreaterEqual, a, first),
+                             compare(ExprOp::kLess, a, behind));
+    }
+  }
+
+  /// a op b is b mirrored(op) a.
+  static ExprOp mirrored(ExprOp op) {
+    switch (op) {
+      case ExprOp::kLess:
+        return ExprOp::kGreater;
+      case ExprOp::kLessEqual:
+        return ExprOp::kGreaterEqual;
+      case ExprOp::kGreater:
+        return ExprOp::kLess;
+      case ExprOp::kGreaterEqual:
+        return ExprOp::kLessEqual;
+      default:
+        return op;
+    }
   }
 
   ExprBuilder builder_;
@@ -164,7 +233,7 @@ class RangeFinder {
 
 std::vector<KeyRange> key_ranges(const Expr& mask) {
   if (mask.empty()) return {};
-  const Expr opened = ExtremeOpener().open(mask);
+  const Expr opened = ComparisonOpener().open(mask);
   return RangeFinder(opened).find(opened);
 }
 
