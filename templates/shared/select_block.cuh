@@ -51,8 +51,14 @@ constexpr int pair_smem_bytes(int threads) { return threads / 32 * 2 * 4; }
 // Numbers for each tile of a row in the scratch memory of a block: those of the estimate, and where
 // tiles are put in order that order and room to find it.
 constexpr int order_planes(bool orders_tiles) { return orders_tiles ? 2 : 0; }
-/// p and score: of scores that the spec gives, and of the last rows of a head.
+/// p and score: of scores that the spec gives.
 constexpr int row_planes(bool orders_tiles) { return 2 + order_planes(orders_tiles); }
+/// Blocks that put the tiles of one head in order, a share of them each.
+inline constexpr int kOrderShares = 8;
+/// The same of the last rows of a head, and where tiles are put in order the keys of the shares.
+constexpr int last_row_planes(bool orders_tiles) {
+  return row_planes(orders_tiles) + (orders_tiles ? 1 : 0);
+}
 /// Logits, and sums or p, of each of the rows that a block takes.
 constexpr int pooled_planes(int rows, bool orders_tiles) {
   return 2 * rows + order_planes(orders_tiles);

@@ -15,7 +15,7 @@ namespace {
 
 /// A block that puts the tiles of a head in order: OrderScratch has a number for each digit and
 /// warp.
-constexpr int kOrderThreads = 1024;
+constexpr int kOrderThreads = 512;
 constexpr int kOrderBytes = kOrderThreads / kWarpThreads * 1024 + 1024;
 
 /// So many numbers for each tile of a row, of each of `rows`.
@@ -108,20 +108,26 @@ Kernel share_kernel(const EstimateParts& parts, const char* name, const char* be
   return kernel;
 }
 
-/// Tiles of a head by descending p.
-Kernel order_kernel() {
-  Kernel kernel{
-      .name = "order",
+/// The tiles of a head by descending p: templates/select/tokens/order_last_rows.cuh.
+Kernels order_kernels() {
+  Kernel shares{
+      .name = "order_shares",
       .because = "keep reads ranks",
-      .header = "select/tokens/last_rows.cuh",
-      .function = "order_last_rows",
+      .header = "select/tokens/order_last_rows.cuh",
+      .function = "order_shares",
       .config = {boolean("kOrdersTiles", true, "/predictor/keep")},
-      .grid = {all_heads(Tensor::kQ), "one for each head"},
-      .threads = {kOrderThreads, Origin::kDefault,
-                  "heads are few, and each round waits for memory"},
+      .grid = {all_heads(Tensor::kQ) + " * " + std::to_string(kOrderShares),
+               "each puts a share of a head's tiles in order"},
+      .threads = {kOrderThreads, Origin::kDefault, "each round waits for memory"},
       .smem_bytes = {kOrderBytes, Origin::kDefault, "how many tiles of each warp have each digit"}};
-  kernel.operands.push_back("scores");
-  return kernel;
+  shares.operands.push_back("scores");
+  Kernel order = shares;
+  order.name = "order";
+  order.because = "the shares of a head become one order";
+  order.function = "order_last_rows";
+  order.grid.reason = "one for each share of a head's tiles";
+  order.smem_bytes = {};
+  return {std::move(shares), std::move(order)};
 }
 
 /// The last queries of each head: templates/select/tokens/last_rows.cuh.
@@ -141,9 +147,10 @@ Kernels last_row_kernels(const EstimateParts& parts) {
                                  "predict_last_rows");
   if (has_sums) estimate.operands.push_back("row_sums");
   const bool orders_tiles = parts.keep.orders_tiles();
-  estimate.slots.push_back(scores_of(parts, all_heads(Tensor::kQ), row_planes(orders_tiles)));
+  estimate.slots.push_back(scores_of(parts, all_heads(Tensor::kQ), last_row_planes(orders_tiles)));
   kernels.push_back(std::move(estimate));
-  if (orders_tiles) kernels.push_back(order_kernel());
+  if (orders_tiles)
+    for (Kernel& kernel : order_kernels()) kernels.push_back(std::move(kernel));
   return kernels;
 }
 

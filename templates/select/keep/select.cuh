@@ -8,9 +8,9 @@
 namespace lacuna {
 
 /// predict.scores of an estimate from the last rows, by head: p, score and, if rank or mass is
-/// used, the order of the tiles by p and memory to find it.
+/// used, the order of the tiles by p and what select/tokens/order_last_rows.cuh finds it with.
 template <class Config>
-inline constexpr int kLastRowsPlanes = row_planes(Config::kOrdersTiles);
+inline constexpr int kLastRowsPlanes = last_row_planes(Config::kOrdersTiles);
 
 template <class Config, class Args>
 __device__ __forceinline__ float* last_rows_plane(const Args& args, int b, int h, int plane) {

@@ -2,10 +2,10 @@
 // (select_rows). There are few such rows, so blocks share the keys of a head, and kernels follow
 // one another:
 //
-//   sums      log2 of each row's sum over a share of the keys     predict.row_sums, see
-//   SumsOfShares estimate  the sums of all shares; then p and score of the share's tiles
-//   predict.scores order     of a head, if `keep` reads ranks: its tiles by descending p
-//   predict.scores
+//   sums       predict.row_sums: log2 of each row's sum over a share of the keys (SumsOfShares)
+//   estimate   predict.scores: the sums of all shares; then p and score of the share's tiles
+//
+// order_last_rows.cuh puts the tiles in order, if `keep` reads ranks.
 #pragma once
 
 #include "select/tokens/tokens.cuh"
@@ -117,20 +117,6 @@ __device__ __forceinline__ void predict_last_rows(const Args& args) {
     if constexpr (Block::kReadsPrevious) log2_sum = block.previous_sum();
     block.weigh(own, log2_sum);
   });
-}
-
-/// Block = head.
-template <class Config, class Hooks, class Args>
-__device__ __forceinline__ void order_last_rows(const Args& args) {
-  extern __shared__ __align__(1024) unsigned char block_smem[];
-  using Scratch = OrderScratch<Config::kThreads / 32>;
-  static_assert(sizeof(Scratch) <= Config::kSmemBytes);
-  if (is_beyond<Config>(block_index(), args.attend.n_h)) return;
-  const int b = block_index() / args.attend.n_h, h = block_index() - b * args.attend.n_h;
-  const auto plane = [&](int number) { return last_rows_plane<Config>(args, b, h, number); };
-  order_tiles<BlockTeam<Config::kThreads>>(
-      plane(0), args.predict.keep_k_tiles, reinterpret_cast<int*>(plane(2)),
-      reinterpret_cast<int*>(plane(3)), *reinterpret_cast<Scratch*>(block_smem));
 }
 
 }  // namespace lacuna

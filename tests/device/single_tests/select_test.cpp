@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "templates/shared/estimate_block.cuh"
+#include "templates/shared/select_block.cuh"
 #include "tests/device/single/run_single.hpp"
 #include "tests/device/single_tests/predict_reference.hpp"
 
@@ -22,12 +23,14 @@ class Select : public testing::TestWithParam<int> {
     const int columns = token_share_columns(config().tile_k);
     const int shares = (problem.args().attend.n_k + columns - 1) / columns;
     const long long planes =
-        (config().ranked || config().first ? 4LL : 2LL) * heads * problem.columns();
+        1LL * last_row_planes(config().ranked || config().first) * heads * problem.columns();
     problem.reset(planes + 2LL * heads * shares * token_rows(config()));
     problem.args().predict.row_sums = problem.args().predict.scores + planes;
-    const std::pair<const emulation::Kernel*, int> before[] = {{&kernels.sums, heads * shares},
-                                                               {&kernels.estimate, heads * shares},
-                                                               {&kernels.order, heads}};
+    const std::pair<const emulation::Kernel*, int> before[] = {
+        {&kernels.sums, heads * shares},
+        {&kernels.estimate, heads * shares},
+        {&kernels.order_shares, heads * kOrderShares},
+        {&kernels.order, heads * kOrderShares}};
     for (const auto& [kernel, blocks] : before) {
       if (kernel->run_thread == nullptr) continue;
       std::string fault = problem.run(*kernel, blocks, token_smem_bytes(config()), schedule);

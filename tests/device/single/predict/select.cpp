@@ -6,6 +6,7 @@
 namespace {
 #include "select/keep/select.cuh"
 #include "select/tokens/last_rows.cuh"
+#include "select/tokens/order_last_rows.cuh"
 #include "tests/device/single/predict/predict_hooks.hpp"
 
 namespace lacuna {
@@ -39,6 +40,7 @@ SelectKernels kernels_of() {
   SelectKernels kernels = {{nullptr, block_smem},
                            {nullptr, block_smem},
                            {nullptr, block_smem},
+                           {nullptr, block_smem},
                            {run_select<kNumber>, block_smem}};
   if constexpr (kIsLast<kNumber>) {
     using Config = LastConfig<kNumber>;
@@ -50,6 +52,9 @@ SelectKernels kernels_of() {
       predict_last_rows<Config, Hooks>(*static_cast<const PredictKernelArgs*>(args));
     };
     if constexpr (Config::kOrdersTiles) {
+      kernels.order_shares.run_thread = [](const void* args) {
+        order_shares<Config, Hooks>(*static_cast<const PredictKernelArgs*>(args));
+      };
       kernels.order.run_thread = [](const void* args) {
         order_last_rows<Config, Hooks>(*static_cast<const PredictKernelArgs*>(args));
       };

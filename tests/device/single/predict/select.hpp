@@ -9,7 +9,7 @@
 struct SelectKernels {
   /// run_thread null: there is none. Their blocks share the keys of a head: key_shares.
   emulation::Kernel sums, estimate;
-  emulation::Kernel order;  ///< a block for each head, or none
+  emulation::Kernel order_shares, order;  ///< kOrderShares blocks for each head, or none
   emulation::Kernel select;
 };
 
