@@ -13,10 +13,12 @@
 namespace lacuna {
 namespace {
 
-/// A block that puts the tiles of a head in order: OrderScratch has a number for each digit and
-/// warp.
+/// Blocks that put the tiles of a head in order (select/tokens/order_last_rows.cuh): OrderScratch,
+/// which has a number for each digit and warp, with shares of up to 4096 tiles; and the keys of
+/// heads of up to 16384. Longer ones lie in the workspace.
 constexpr int kOrderThreads = 512;
-constexpr int kOrderBytes = kOrderThreads / kWarpThreads * 1024 + 1024;
+constexpr int kShareBytes = kOrderThreads / kWarpThreads * 1024 + 1024 + 4096 * 12;
+constexpr int kOrderBytes = 16384 * kWordBytes;
 
 /// So many numbers for each tile of a row, of each of `rows`.
 Slot scores_of(const EstimateParts& parts, const std::string& rows, int numbers) {
@@ -119,14 +121,15 @@ Kernels order_kernels() {
       .grid = {all_heads(Tensor::kQ) + " * " + std::to_string(kOrderShares),
                "each puts a share of a head's tiles in order"},
       .threads = {kOrderThreads, Origin::kDefault, "each round waits for memory"},
-      .smem_bytes = {kOrderBytes, Origin::kDefault, "how many tiles of each warp have each digit"}};
+      .smem_bytes = {kShareBytes, Origin::kDefault,
+                     "how many tiles of each warp have each digit, and a share of 4096 tiles"}};
   shares.operands.push_back("scores");
   Kernel order = shares;
   order.name = "order";
   order.because = "the shares of a head become one order";
   order.function = "order_last_rows";
   order.grid.reason = "one for each share of a head's tiles";
-  order.smem_bytes = {};
+  order.smem_bytes = {kOrderBytes, Origin::kDefault, "keys of 16384 tiles"};
   return {std::move(shares), std::move(order)};
 }
 

@@ -52,46 +52,79 @@ __device__ __forceinline__ void on_order_share(const Args& args, Body body) {
 template <class Config, class Hooks, class Args>
 __device__ __forceinline__ void order_shares(const Args& args) {
   extern __shared__ __align__(1024) unsigned char block_smem[];
-  using Scratch = OrderScratch<Config::kThreads / 32>;
-  static_assert(sizeof(Scratch) <= Config::kSmemBytes);
+  constexpr int kThreads = Config::kThreads;
+  using Scratch = OrderScratch<kThreads / 32>;
+  using Team = BlockTeam<kThreads>;
+  // Rounds wait for memory, so a share lies in shared memory if it has room there.
+  constexpr int kMostTiles = (Config::kSmemBytes - static_cast<int>(sizeof(Scratch))) / 12;
+  static_assert(kMostTiles > 0);
+  auto& scratch = *reinterpret_cast<Scratch*>(block_smem);
   on_order_share<Config>(args, [&](const OrderShare<Config>& share) {
     const int count = share.count_of(share.number);
     const float* p = share.p + share.first();
     int* const order = share.share_order + share.first();
     u32* const keys = share.keys + share.first();
-    order_tiles<BlockTeam<Config::kThreads>>(p, count, order, reinterpret_cast<int*>(keys),
-                                             *reinterpret_cast<Scratch*>(block_smem));
+    if (share.size > kMostTiles) {
+      order_tiles<Team>(p, count, order, reinterpret_cast<int*>(keys), scratch);
 #pragma unroll 1
-    for (int n = thread_index(); n < count; n += Config::kThreads)
-      keys[n] = descending_key(p[order[n]]);
+      for (int n = thread_index(); n < count; n += kThreads) keys[n] = descending_key(p[order[n]]);
+      return;
+    }
+    auto* const own_p = reinterpret_cast<float*>(block_smem + sizeof(Scratch));
+    auto* const own_order = reinterpret_cast<int*>(own_p + kMostTiles);
+#pragma unroll 4
+    for (int n = thread_index(); n < count; n += kThreads) own_p[n] = p[n];
+    Team::sync();
+    order_tiles<Team>(own_p, count, own_order, own_order + kMostTiles, scratch);
+#pragma unroll 1
+    for (int n = thread_index(); n < count; n += kThreads) {
+      order[n] = own_order[n];
+      keys[n] = descending_key(own_p[own_order[n]]);
+    }
   });
+}
+
+/// Tiles of each other share that go before tile n of the order of `share`; `keys`: of the head.
+template <class Config>
+__device__ __forceinline__ int count_of_others_before(const OrderShare<Config>& share,
+                                                      const u32* keys, int n) {
+  const u32 key = keys[share.first() + n];
+  int widest = 1;  // a power of two
+  while (2 * widest <= share.size) widest *= 2;
+  int before[kOrderShares] = {};
+#pragma unroll 1
+  for (int step = widest; step > 0; step /= 2) {
+#pragma unroll
+    for (int s = 0; s < kOrderShares; ++s) {
+      const int next = before[s] + step;
+      if (s == share.number || next > share.count_of(s)) continue;
+      const u32 other = keys[s * share.size + next - 1];
+      if (other < key || (other == key && s < share.number)) before[s] = next;
+    }
+  }
+  int all = 0;
+#pragma unroll
+  for (int s = 0; s < kOrderShares; ++s) all += before[s];
+  return all;
 }
 
 template <class Config, class Hooks, class Args>
 __device__ __forceinline__ void order_last_rows(const Args& args) {
+  extern __shared__ __align__(1024) unsigned char block_smem[];
+  constexpr int kThreads = Config::kThreads, kMostKeys = Config::kSmemBytes / 4;
   on_order_share<Config>(args, [&](const OrderShare<Config>& share) {
-    const int count = share.count_of(share.number);
-    int widest = 1;  // a power of two
-    while (2 * widest <= share.size) widest *= 2;
+    const auto place_all = [&](const u32* keys) {
 #pragma unroll 1
-    for (int n = thread_index(); n < count; n += Config::kThreads) {
-      const u32 key = share.keys[share.first() + n];
-      int before[kOrderShares] = {};
-#pragma unroll 1
-      for (int step = widest; step > 0; step /= 2) {
-#pragma unroll
-        for (int s = 0; s < kOrderShares; ++s) {
-          const int next = before[s] + step;
-          if (s == share.number || next > share.count_of(s)) continue;
-          const u32 other = share.keys[s * share.size + next - 1];
-          if (other < key || (other == key && s < share.number)) before[s] = next;
-        }
-      }
-      int place = n;
-#pragma unroll
-      for (int s = 0; s < kOrderShares; ++s) place += before[s];
-      share.order[place] = share.first() + share.share_order[share.first() + n];
-    }
+      for (int n = thread_index(); n < share.count_of(share.number); n += kThreads)
+        share.order[n + count_of_others_before(share, keys, n)] =
+            share.first() + share.share_order[share.first() + n];
+    };
+    if (share.tiles > kMostKeys) return place_all(share.keys);
+    auto* const keys = reinterpret_cast<u32*>(block_smem);
+#pragma unroll 4
+    for (int n = thread_index(); n < share.tiles; n += kThreads) keys[n] = share.keys[n];
+    sync_threads<kThreads, 0>();
+    place_all(keys);
   });
 }
 

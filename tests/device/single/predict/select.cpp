@@ -22,6 +22,16 @@ struct LastConfig : PredictConfig<kSelectCases[kNumber]> {
   static constexpr int kRows = token_rows(kSelectCases[kNumber]);
 };
 
+/// Room for some of the tests' shares and heads, so that others lie in the workspace.
+template <int kNumber>
+struct SharesConfig : LastConfig<kNumber> {
+  static constexpr int kSmemBytes = sizeof(OrderScratch<LastConfig<kNumber>::kThreads / 32>) + 768;
+};
+template <int kNumber>
+struct OrderConfig : LastConfig<kNumber> {
+  static constexpr int kSmemBytes = 2048;
+};
+
 template <int kNumber>
 struct SelectConfig : PredictConfig<kSelectCases[kNumber]> {
   static constexpr int kSmemBytes = kSelectSmemBytes;
@@ -53,10 +63,10 @@ SelectKernels kernels_of() {
     };
     if constexpr (Config::kOrdersTiles) {
       kernels.order_shares.run_thread = [](const void* args) {
-        order_shares<Config, Hooks>(*static_cast<const PredictKernelArgs*>(args));
+        order_shares<SharesConfig<kNumber>, Hooks>(*static_cast<const PredictKernelArgs*>(args));
       };
       kernels.order.run_thread = [](const void* args) {
-        order_last_rows<Config, Hooks>(*static_cast<const PredictKernelArgs*>(args));
+        order_last_rows<OrderConfig<kNumber>, Hooks>(*static_cast<const PredictKernelArgs*>(args));
       };
     }
   }
