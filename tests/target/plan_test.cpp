@@ -183,8 +183,10 @@ TEST(PlanText, ShowsWhatIsLeftForEachScore) {
   const std::string columns = R"("predictor": {"tile": {"q": 128, "k": 1}, "keep": "k0 < 9"}, )";
   EXPECT_EQ(plan_line(columns + distance, "score_loop", "sm_90a"),
             "score_loop = the whole formula for each score  (derived: keys are gathered)");
-  EXPECT_EQ(plan_line(distance, "score_loop", "sm_90a"),
-            "score_loop = 2 FFMA, 4 integer for each score  (derived: s + rest)");
+  EXPECT_EQ(
+      plan_line(distance, "score_loop", "sm_90a"),
+      "score_loop = 2 FFMA, 0.6 shuffle for each score; 4 integer for each distance  (derived: "
+      "s + a rest of q - k, worked out once for each distance of 16 queries)");
   EXPECT_EQ(plan_line(distance, "score_loop", "cpu"), "");
 }
 
