@@ -14,6 +14,7 @@
 
 #include "arch/warp.cuh"
 #include "base/ints.cuh"
+#include "base/pin.cuh"
 #include "pipeline/lane_rows.cuh"
 
 namespace lacuna {
@@ -25,40 +26,48 @@ inline constexpr bool kSharesDistances = ScoreRow::kRestHasDistance&& Lane::kAre
 /// Blocks of keys whose distances are in one register, and distances from one to the next.
 inline constexpr int kDistanceBlocks = 3, kDistanceStep = 8 * kDistanceBlocks;
 
-/// What a lane has of it for kBlocks blocks of 8 keys. at[n + 1]: of its two keys of block n and
-/// its first row; at[n]: and its second row.
+/// What a lane has worked out, of kBlocks blocks of 8 keys.
 template <int kBlocks, bool kExist = true>
-struct DistanceValues {
-  float at[kBlocks + 1][2];
-
-  /// i: of block n, as scores are counted.
-  __device__ __forceinline__ float of_score(int n, int i) const { return at[n + 1 - i / 2][i % 2]; }
+struct DistanceShare {
+  float of_distance[ceil_div(kBlocks + 1, kDistanceBlocks)];
 };
 template <int kBlocks>
-struct DistanceValues<kBlocks, false> {};
+struct DistanceShare<kBlocks, false> {};
 
 /// k: the lane's first key. `row`: of its first query; the keys at which it works out the warp's
 /// distances may lie before the first token, or behind the last.
 template <class Hooks, int kBlocks, class Args, class Lane>
-__device__ __forceinline__ DistanceValues<kBlocks> distance_values(
+__device__ __forceinline__ DistanceShare<kBlocks> distance_share(
     const Args& args, const typename Hooks::ScoreRow& row, const Lane& lane, int k, int b) {
   const int g = lane_index() / 4, column = lane_index() % 4 * 2;
   const int first_key = k - column + g - (kWarpRows - 1) + lane_index();
-  const int first_lane = kWarpRows / 2 - 1 - g + column;
-  float worked_out[ceil_div(kBlocks + 1, kDistanceBlocks)];
+  DistanceShare<kBlocks> share;
 #pragma unroll
   for (int n = 0; n < ceil_div(kBlocks + 1, kDistanceBlocks); ++n)
-    worked_out[n] =
+    share.of_distance[n] =
         Hooks::score_of_distance(args, row, lane.q(0), first_key + n * kDistanceStep, lane.h(0), b);
-  DistanceValues<kBlocks> values;
-#pragma unroll
-  for (int n = 0; n <= kBlocks; ++n) {
-#pragma unroll
-    for (int i = 0; i < 2; ++i)
-      values.at[n][i] = __shfl_sync(kAllLanes, worked_out[n / kDistanceBlocks],
-                                    first_lane + n % kDistanceBlocks * 8 + i);
-  }
-  return values;
+  return share;
 }
+
+/// What a lane's scores take of the shares of all lanes.
+template <int kBlocks>
+struct DistanceValues {
+  /// at[n + 1]: of the lane's two keys of block n and its first row; at[n]: and its second row.
+  float at[kBlocks + 1][2];
+
+  __device__ __forceinline__ explicit DistanceValues(const DistanceShare<kBlocks>& share) {
+    int first_lane = kWarpRows / 2 - 1 - lane_index() / 4 + lane_index() % 4 * 2;
+    pin(first_lane);  // those of the other keys are made of it here, and take no registers before
+#pragma unroll
+    for (int n = 0; n <= kBlocks; ++n) {
+#pragma unroll
+      for (int i = 0; i < 2; ++i)
+        at[n][i] = __shfl_sync(kAllLanes, share.of_distance[n / kDistanceBlocks],
+                               first_lane + n % kDistanceBlocks * 8 + i);
+    }
+  }
+  /// i: of block n, as scores are counted.
+  __device__ __forceinline__ float of_score(int n, int i) const { return at[n + 1 - i / 2][i % 2]; }
+};
 
 }  // namespace lacuna

@@ -36,7 +36,7 @@ template <class Hooks, class Lane, int kBlocks>
 struct ScoreParts {
   typename Hooks::ScoreRow rows[2];
   float factor[2], slope[2], base[2];
-  DistanceValues<kBlocks, kSharesDistances<typename Hooks::ScoreRow, Lane>> distances;
+  DistanceShare<kBlocks, kSharesDistances<typename Hooks::ScoreRow, Lane>> distances;
 };
 
 /// The rest of a lane's score of row r and key k.
@@ -59,11 +59,12 @@ __device__ __forceinline__ void score_rests(float (&rests)[kBlocks][4], const Ar
                                             const Lane& lane, int k, int b) {
   using Row = typename Hooks::ScoreRow;
   if constexpr (kSharesDistances<Row, Lane>) {
+    const DistanceValues<kBlocks> values(parts.distances);
 #pragma unroll
     for (int n = 0; n < kBlocks; ++n) {
 #pragma unroll
       for (int i = 0; i < 4; ++i)
-        rests[n][i] = Hooks::score_rest(args, parts.rows[i / 2], parts.distances.of_score(n, i),
+        rests[n][i] = Hooks::score_rest(args, parts.rows[i / 2], values.of_score(n, i),
                                         lane.q(i / 2), k + n * 8 + i % 2, lane.h(i / 2), b);
     }
     return;
@@ -103,7 +104,7 @@ __device__ __forceinline__ ScoreParts<Hooks, Lane, kBlocks> score_parts(const Ar
   ScoreParts<Hooks, Lane, kBlocks> parts = {{Hooks::score_row(args, lane.q(0), lane.h(0), b),
                                              Hooks::score_row(args, lane.q(1), lane.h(1), b)}};
   if constexpr (kSharesDistances<Row, Lane>)
-    parts.distances = distance_values<Hooks, kBlocks>(args, parts.rows[0], lane, k, b);
+    parts.distances = distance_share<Hooks, kBlocks>(args, parts.rows[0], lane, k, b);
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
     const Row& row = parts.rows[r];
