@@ -214,8 +214,7 @@ void write_key_ranges(CudaWriter& out, const Expr& mask) {
 
 /// What a row has of its scores.
 void write_score_row(CudaWriter& out, const ScoreParts& parts, bool has_distance,
-                     const std::string& members) {
-  const std::optional<TableLine> line = table_line(parts.rest);
+                     const std::optional<TableLine>& line, const std::string& members) {
   std::string flags;
   for (const auto& [name, is_set] :
        {std::pair{"kHasCore", !parts.core.empty()}, std::pair{"kHasOffset", !parts.offset.empty()},
@@ -238,6 +237,7 @@ void write_score_parts(CudaWriter& out, const Expr& score) {
   const DistanceParts split =
       split_distance(parts.rest).value_or(DistanceParts{.of_distance = {}, .rest = parts.rest});
   const bool has_distance = !split.of_distance.empty();
+  const std::optional<TableLine> line = table_line(split.rest);
   const CudaNames names = score_names();
   const RowText core = row_text(parts.core, "core", kScoreVariables, "s", names);
   const RowText offset = row_text(parts.offset, "offset", kScoreVariables, "0.0f", names);
@@ -249,7 +249,7 @@ void write_score_parts(CudaWriter& out, const Expr& score) {
     members += text->members;
     if (!text->values.empty()) values += ", " + text->values;
   }
-  write_score_row(out, parts, has_distance, members);
+  write_score_row(out, parts, has_distance, line, members);
   write_hook(out, "ScoreRow score_row(const Args& args, int q, int h, int b)", "/attention/score",
              "{" + values + "}");
   const auto write = [&](const Expr& part, const char* name, const char* own, const RowText& text) {
@@ -263,11 +263,11 @@ void write_score_parts(CudaWriter& out, const Expr& score) {
   write(parts.offset, "score_offset", "", offset);
   write(split.of_distance, "score_of_distance", "", distance);
   write(split.rest, "score_rest", has_distance ? "float s, " : "", rest);
-  if (table_line(parts.rest)) {
+  if (line) {
     write_hook(out, "lacuna::TableLine score_line(const Args& args, int q, int k, int h, int b)",
                "/attention/score",
-               "lacuna::line_at<" + std::to_string(table_line(parts.rest)->dim) + ">(" +
-                   print_cuda_element(parts.rest, score_names()) + ")");
+               "lacuna::line_at<" + std::to_string(line->dim) + ">(" +
+                   print_cuda_element(parts.rest, names) + ")");
   }
 }
 

@@ -6,16 +6,10 @@
 // `factor` and the slope of `offset` belong to a row; `offset` is worked out for the first key of a
 // lane, and grows evenly from there. A score that has no core and no rest costs two multiply-adds.
 //
-// A rest that is a table read along a line (compiler/expr/parts/table_line.hpp) is read at constant
-// distances from one address, where all of it lies in the table: one load for all scores that share
-// an element. Of bias[q - k] a lane's rows q and q + 8 share all but one block of eight:
-//
-//   block         0       1       2           of keys
-//   row q       -0 -1   -8 -9  -16 -17        distances from bias[q - k]; of a lane's two keys
-//   row q + 8   +8 +7   -0 -1   -8 -9
-//
-// What else a rest has of the distance alone, the warp works out once for each distance
-// (attend/score_distances.cuh).
+// What a rest has of the distance q - k alone, the warp works out once for each distance
+// (attend/score_distances.cuh). Another table that is read along a line
+// (compiler/expr/parts/table_line.hpp) is read at constant distances from one address, where all of
+// it lies in the table: of bias[k] both rows of a lane share all elements.
 #pragma once
 
 #include "args/expr.cuh"

@@ -86,9 +86,10 @@ TEST(distance_parts, are_worth_handing_on) {
   EXPECT_EQ(distance_parts_of("slope * (q - k)"), "");  // affine
 }
 
-TEST(distance_parts, leave_lines_of_tables_alone) {
-  EXPECT_EQ(distance_parts_of("bias[q - k]"), "");
-  EXPECT_EQ(distance_parts_of("level[n_k - 1 - q + k]"), "");
+TEST(distance_parts, are_tables_by_distance) {
+  EXPECT_TRUE(is_of_distance("bias[q - k]"));
+  EXPECT_TRUE(is_of_distance("level[n_k - 1 - q + k]"));
+  EXPECT_EQ(distance_parts_of("level[n_k - 1 - q + 2 * k]"), "");
 }
 
 /// What they mean, on formulas that nobody wrote: the same bits for a query and a key that are as

@@ -39,7 +39,7 @@ TEST(score_cost, counts_what_changes_along_a_row_by_kind) {
 }
 
 TEST(score_cost, of_a_table_along_a_line_is_a_load) {
-  EXPECT_EQ(score_cost_of("s + bias[k - q]"),
+  EXPECT_EQ(score_cost_of("s + bias[2 * k - q]"),
             "2 FFMA, 1 load for each score: s + table along a line");
   EXPECT_EQ(score_cost_of("s + bias[k // 2]"),
             "2 FFMA, 1 load, 1 integer for each score: s + rest");

@@ -9,7 +9,6 @@
 #include "compiler/expr/bounds/ranges.hpp"
 #include "compiler/expr/builder.hpp"
 #include "compiler/expr/parts/score_cost.hpp"
-#include "compiler/expr/parts/table_line.hpp"
 
 namespace lacuna {
 namespace {
@@ -158,7 +157,7 @@ int work_of(const ScoreCost& cost) {
 }  // namespace
 
 std::optional<DistanceParts> split_distance(const Expr& rest) {
-  if (rest.empty() || table_line(rest)) return std::nullopt;
+  if (rest.empty()) return std::nullopt;
   std::size_t best = 0;
   int most_work = kLeastWork - 1;
   DistanceParts parts;

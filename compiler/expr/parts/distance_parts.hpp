@@ -2,7 +2,7 @@
 // and lengths: of a warp's 16 queries and 64 keys there are 79 distances, so a kernel works them
 // out once for each of these, and not for each of the 1024 scores.
 //
-//   bias[bit_length(abs(q - k))]                  all of it
+//   bias[q - k], bias[bit_length(abs(q - k))]     all of it
 //   weight[k] + bias[min(abs(q - k), 31)]         the second addend: s of `rest`, weight[k] + s
 //   table[q, min(abs(q - k), 31)]                 no f32 part
 #pragma once
@@ -19,8 +19,7 @@ struct DistanceParts {
   Expr rest;         ///< in which the variable s, which no rest reads, stands for its value
 };
 
-/// nullopt: there is no such part, or it is cheaper to work out for each score than to hand on; or
-/// the formula is a table read along a line (table_line.hpp).
+/// nullopt: there is no such part, or it is cheaper to work out for each score than to hand on.
 std::optional<DistanceParts> split_distance(const Expr& rest);
 
 }  // namespace lacuna

@@ -77,12 +77,12 @@ ScoreCosts score_costs(const ScoreParts& parts, bool by_distance) {
   add_changing_nodes(cost, parts.core);
   if (parts.rest.empty()) return costs;
   ++cost.multiply_adds;
-  if (table_line(parts.rest)) {
-    ++cost.loads;
-  } else if (const auto split = distance_parts(parts, by_distance)) {
+  if (const auto split = distance_parts(parts, by_distance)) {
     cost.shuffles = true;
     add_changing_nodes(cost, split->rest);
     costs.of_distance = cost_along_row(split->of_distance);
+  } else if (table_line(parts.rest)) {
+    ++cost.loads;
   } else {
     add_changing_nodes(cost, parts.rest);
   }
@@ -100,9 +100,8 @@ std::string print_score_form(const ScoreParts& parts, bool by_distance) {
   text += parts.core.empty() ? "s" : "core";
   if (!parts.offset.empty()) text += parts.slope.empty() ? " + constant in k" : " + affine in k";
   if (parts.rest.empty()) return text;
-  if (table_line(parts.rest)) return text + " + table along a line";
   const auto split = distance_parts(parts, by_distance);
-  if (!split) return text + " + rest";
+  if (!split) return text + (table_line(parts.rest) ? " + table along a line" : " + rest");
   const bool is_all = is_variable(split->rest.root(), Variable::kS);
   return text + (is_all ? " + a rest of q - k" : " + a rest with a part of q - k") +
          ", worked out once for each distance of 16 queries";

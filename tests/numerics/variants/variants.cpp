@@ -201,7 +201,7 @@ const std::vector<std::string>& variant_names() {
       "external-mask", "flash-decoding", "prefix-lm",      "longformer",      "natten",
       "t5-bias",       "tree",           "pair-bias",      "values",          "documents",
       "pair-mask",     "pair-gate",      "int8-tile-gate", "int8-gap-or-max", "int8-closing-gate",
-      "bucket-bias",   "bucket-bias-mma"};
+      "slanted-table", "bucket-bias",    "bucket-bias-mma"};
   return names;
 }
 
