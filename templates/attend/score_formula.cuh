@@ -6,19 +6,15 @@
 // `factor` and the slope of `offset` belong to a row; `offset` is worked out for the first key of a
 // lane, and grows evenly from there. A score that has no core and no rest costs two multiply-adds.
 //
-// A rest that is a table read along a line (compiler/expr/parts/table_line.hpp) is read at constant
-// distances from one address, where all of it lies in the table: one load for all scores that share
-// an element. Of bias[q - k] a lane's rows q and q + 8 share all but one block of eight:
-//
-//   block         0       1       2           of keys
-//   row q       -0 -1   -8 -9  -16 -17        distances from bias[q - k]; of a lane's two keys
-//   row q + 8   +8 +7   -0 -1   -8 -9
+// What a rest has of the distance q - k alone, the warp works out once for each distance
+// (attend/score_distances.cuh). Another table that is read along a line
+// (compiler/expr/parts/table_line.hpp) is read at constant distances from one address, where all of
+// it lies in the table: of bias[k] both rows of a lane share all elements.
 #pragma once
 
 #include "args/expr.cuh"
-#include "base/ints.cuh"
+#include "attend/score_distances.cuh"
 #include "base/math.cuh"
-#include "pipeline/lane_rows.cuh"
 
 namespace lacuna {
 
@@ -28,12 +24,45 @@ struct ScoreUnit {
   float less[2] = {0.0f, 0.0f};
 };
 
+/// What the formula needs of a lane's two rows and keys from k on. It depends on no product, so it
+/// can be worked out while these are under way.
+template <class Hooks, class Lane, int kBlocks>
+struct ScoreParts {
+  typename Hooks::ScoreRow rows[2];
+  float factor[2], slope[2], base[2];
+  DistanceShare<kBlocks, kSharesDistances<typename Hooks::ScoreRow, Lane>> distances;
+};
+
+/// The rest of a lane's score of row r and key k.
+template <class Hooks, class Args, class Lane>
+__device__ __forceinline__ float score_rest(const Args& args,
+                                            const typename Hooks::ScoreRow (&rows)[2], int r,
+                                            const Lane& lane, int k, int b) {
+  if constexpr (Hooks::ScoreRow::kRestHasDistance) {
+    const float part = Hooks::score_of_distance(args, rows[r], lane.q(r), k, lane.h(r), b);
+    return Hooks::score_rest(args, rows[r], part, lane.q(r), k, lane.h(r), b);
+  } else {
+    return Hooks::score_rest(args, rows[r], lane.q(r), k, lane.h(r), b);
+  }
+}
+
 /// The rest of all scores of a lane. Where a line of the table leaves it, each index is clamped.
 template <class Hooks, int kBlocks, class Args, class Lane>
 __device__ __forceinline__ void score_rests(float (&rests)[kBlocks][4], const Args& args,
-                                            const typename Hooks::ScoreRow (&rows)[2],
+                                            const ScoreParts<Hooks, Lane, kBlocks>& parts,
                                             const Lane& lane, int k, int b) {
   using Row = typename Hooks::ScoreRow;
+  if constexpr (kSharesDistances<Row, Lane>) {
+    const DistanceValues<kBlocks> values(parts.distances);
+#pragma unroll
+    for (int n = 0; n < kBlocks; ++n) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        rests[n][i] = Hooks::score_rest(args, parts.rows[i / 2], values.of_score(n, i),
+                                        lane.q(i / 2), k + n * 8 + i % 2, lane.h(i / 2), b);
+    }
+    return;
+  }
   if constexpr (Row::kRestIsLine && Lane::kAreNeighbours) {
     constexpr int kRowStep = 8 * Row::kLineAlongQ;
     constexpr int kLastStep = (8 * kBlocks - 7) * Row::kLineAlongK;
@@ -56,25 +85,20 @@ __device__ __forceinline__ void score_rests(float (&rests)[kBlocks][4], const Ar
   for (int n = 0; n < kBlocks; ++n) {
 #pragma unroll
     for (int i = 0; i < 4; ++i)
-      rests[n][i] =
-          Hooks::score_rest(args, rows[i / 2], lane.q(i / 2), k + n * 8 + i % 2, lane.h(i / 2), b);
+      rests[n][i] = score_rest<Hooks>(args, parts.rows, i / 2, lane, k + n * 8 + i % 2, b);
   }
 }
 
-/// What the formula needs of a lane's two rows and keys from k on. It depends on no product, so it
-/// can be worked out while these are under way.
-template <class Hooks>
-struct ScoreParts {
-  typename Hooks::ScoreRow rows[2];
-  float factor[2], slope[2], base[2];
-};
-
-template <class Hooks, class Args, class Lane>
-__device__ __forceinline__ ScoreParts<Hooks> score_parts(const Args& args, const Lane& lane, int k,
-                                                         int b, const ScoreUnit& unit) {
+template <class Hooks, int kBlocks, class Args, class Lane>
+__device__ __forceinline__ ScoreParts<Hooks, Lane, kBlocks> score_parts(const Args& args,
+                                                                        const Lane& lane, int k,
+                                                                        int b,
+                                                                        const ScoreUnit& unit) {
   using Row = typename Hooks::ScoreRow;
-  ScoreParts<Hooks> parts = {{Hooks::score_row(args, lane.q(0), lane.h(0), b),
-                              Hooks::score_row(args, lane.q(1), lane.h(1), b)}};
+  ScoreParts<Hooks, Lane, kBlocks> parts = {{Hooks::score_row(args, lane.q(0), lane.h(0), b),
+                                             Hooks::score_row(args, lane.q(1), lane.h(1), b)}};
+  if constexpr (kSharesDistances<Row, Lane>)
+    parts.distances = distance_share<Hooks, kBlocks>(args, parts.rows[0], lane, k, b);
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
     const Row& row = parts.rows[r];
@@ -93,13 +117,13 @@ __device__ __forceinline__ ScoreParts<Hooks> score_parts(const Args& args, const
 /// n and k + 8 * n + 1 -> scores, in `unit`, of which `parts` are.
 template <class Hooks, int kBlocks, class Args, class Lane>
 __device__ __forceinline__ void apply_score_formula(const Args& args, float (*scores)[4],
-                                                    const ScoreParts<Hooks>& parts,
+                                                    const ScoreParts<Hooks, Lane, kBlocks>& parts,
                                                     const Lane& lane, int k, int b,
                                                     const ScoreUnit& unit) {
   using Row = typename Hooks::ScoreRow;
   const float scale = args.attend.scale;
   float rests[kBlocks][4];
-  if constexpr (Row::kHasRest) score_rests<Hooks>(rests, args, parts.rows, lane, k, b);
+  if constexpr (Row::kHasRest) score_rests<Hooks>(rests, args, parts, lane, k, b);
 #pragma unroll
   for (int n = 0; n < kBlocks; ++n) {
 #pragma unroll
@@ -121,8 +145,8 @@ template <class Hooks, int kBlocks, class Args, class Lane>
 __device__ __forceinline__ void apply_score_formula(const Args& args, float (*scores)[4],
                                                     const Lane& lane, int k, int b,
                                                     const ScoreUnit& unit = {}) {
-  apply_score_formula<Hooks, kBlocks>(args, scores, score_parts<Hooks>(args, lane, k, b, unit),
-                                      lane, k, b, unit);
+  apply_score_formula<Hooks, kBlocks>(
+      args, scores, score_parts<Hooks, kBlocks>(args, lane, k, b, unit), lane, k, b, unit);
 }
 
 }  // namespace lacuna

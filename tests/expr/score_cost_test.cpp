@@ -9,7 +9,7 @@ namespace lacuna {
 namespace {
 
 /// "cost: form"
-std::string score_cost_of(const std::string& text) {
+std::string score_cost_of(const std::string& text, bool by_distance = true) {
   const std::vector<ParamSymbol> parameters = {
       {"cap", ExprType::kF32, {}, false},
       {"slope", ExprType::kF32, {ParamAxis::kHeads}, false},
@@ -18,26 +18,43 @@ std::string score_cost_of(const std::string& text) {
   const ParsedExpr result = parse_expr(text, Site::kScore, parameters);
   EXPECT_TRUE(result.ok()) << text;
   const ScoreParts parts = split_score(result.expr);
-  return print_score_cost(score_cost(parts)) + ": " + print_score_form(parts);
+  return print_score_costs(score_costs(parts, by_distance)) + ": " +
+         print_score_form(parts, by_distance);
 }
 
 TEST(score_cost, is_multiply_adds_where_a_row_has_the_rest) {
-  EXPECT_EQ(score_cost_of("2.0 * s"), "1 FFMA: factor * s");
-  EXPECT_EQ(score_cost_of("s + q"), "1 FFMA: s + constant in k");
-  EXPECT_EQ(score_cost_of("s - slope * (q + n_k - n_q - k)"), "2 FFMA: s + affine in k");
-  EXPECT_EQ(score_cost_of("s / cap + k"), "2 FFMA: factor * s + affine in k");
+  EXPECT_EQ(score_cost_of("2.0 * s"), "1 FFMA for each score: factor * s");
+  EXPECT_EQ(score_cost_of("s + q"), "1 FFMA for each score: s + constant in k");
+  EXPECT_EQ(score_cost_of("s - slope * (q + n_k - n_q - k)"),
+            "2 FFMA for each score: s + affine in k");
+  EXPECT_EQ(score_cost_of("s / cap + k"), "2 FFMA for each score: factor * s + affine in k");
 }
 
 TEST(score_cost, counts_what_changes_along_a_row_by_kind) {
-  EXPECT_EQ(score_cost_of("cap * tanh(s / cap)"), "1 FFMA, 2 other f32, 1 special: factor * core");
-  EXPECT_EQ(score_cost_of("s + abs(q - k)"), "2 FFMA, 3 integer: s + rest");
+  EXPECT_EQ(score_cost_of("cap * tanh(s / cap)"),
+            "1 FFMA, 2 other f32, 1 special for each score: factor * core");
+  EXPECT_EQ(score_cost_of("s + abs(q - 2 * k)"), "2 FFMA, 4 integer for each score: s + rest");
   EXPECT_EQ(score_cost_of("select(k < 4, s, s - exp(cap))"),
-            "1 FFMA, 2 other f32, 2 compare or select: core");
+            "1 FFMA, 2 other f32, 2 compare or select for each score: core");
 }
 
 TEST(score_cost, of_a_table_along_a_line_is_a_load) {
-  EXPECT_EQ(score_cost_of("s + bias[k - q]"), "2 FFMA, 1 load: s + table along a line");
-  EXPECT_EQ(score_cost_of("s + bias[k // 2]"), "2 FFMA, 1 load, 1 integer: s + rest");
+  EXPECT_EQ(score_cost_of("s + bias[2 * k - q]"),
+            "2 FFMA, 1 load for each score: s + table along a line");
+  EXPECT_EQ(score_cost_of("s + bias[k // 2]"),
+            "2 FFMA, 1 load, 1 integer for each score: s + rest");
+}
+
+TEST(score_cost, of_what_a_distance_has_is_for_each_distance) {
+  const std::string once = ", worked out once for each distance of 16 queries";
+  EXPECT_EQ(score_cost_of("s + abs(q - k)"),
+            "2 FFMA, 0.6 shuffle for each score; 3 integer for each distance: s + a rest of q - k" +
+                once);
+  EXPECT_EQ(score_cost_of("s + abs(q - k)", false), "2 FFMA, 3 integer for each score: s + rest");
+  EXPECT_EQ(score_cost_of("s + bias[k] + abs(q - k)"),
+            "2 FFMA, 1 other f32, 1 load, 0.6 shuffle for each score; 3 integer for each distance: "
+            "s + a rest with a part of q - k" +
+                once);
 }
 
 }  // namespace

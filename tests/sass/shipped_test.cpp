@@ -121,6 +121,30 @@ TEST_P(ShippedBytes, KeepsWarpsTogether) {
   EXPECT_TRUE(std::ranges::none_of(code_, uses_local_memory));
 }
 
+class ShippedDistances : public Shipped {};
+
+/// A bias of the distance is worked out for a warp's distances, not for each score of a lane. The
+/// loop has the formula for steps without a mask and with one, and for single scores that are
+/// computed again: together fewer times than a lane has scores.
+TEST_P(ShippedDistances, WorksOutEachOnce) {
+  const Loop loop = find_loop(code_, {is_key_product, is_value_product, is_exponential});
+  ASSERT_TRUE(loop.exists());
+  const auto begin = code_.begin() + static_cast<std::ptrdiff_t>(loop.first);
+  const auto end = code_.begin() + static_cast<std::ptrdiff_t>(loop.last);
+  const auto count = [&](const char* opcode) {
+    return std::count_if(begin, end, [&](const Instruction& i) { return i.is(opcode); });
+  };
+  const int keys = plan_.attend.step_keys.value, scores = step_facts(plan_).scores;
+  EXPECT_LT(count("LD") + count("LDG"), scores);
+  EXPECT_LT(count("FLO"), scores);  // the bucket's logarithm
+  EXPECT_GE(count("SHFL"), 2 * (keys / 8 + 1) * 2);
+  for (const std::string& gathering : gatherings(code_, loop)) ADD_FAILURE() << gathering;
+  EXPECT_TRUE(std::ranges::none_of(code_, uses_local_memory));
+}
+
+constexpr Case kDistanceCases[] = {
+    {"t5-bias", 64}, {"t5-bias", 128}, {"t5-bias", 256}, {"t5-bias", 128, DType::kF16}};
+
 /// In the short tier every spec, every head dim, every type and every layout of a batch.
 std::vector<Case> in_tier(std::span<const Case> cases) {
   return test::in_tier(
@@ -133,6 +157,8 @@ std::vector<Case> in_tier(std::span<const Case> cases) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Specs, Shipped, testing::ValuesIn(in_tier(kCases)), name_of_case);
+INSTANTIATE_TEST_SUITE_P(Specs, ShippedDistances, testing::ValuesIn(in_tier(kDistanceCases)),
+                         name_of_case);
 INSTANTIATE_TEST_SUITE_P(Specs, ShippedBytes, testing::ValuesIn(in_tier(kByteCases)), name_of_case);
 
 }  // namespace

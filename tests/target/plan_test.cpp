@@ -183,9 +183,26 @@ TEST(PlanText, ShowsWhatIsLeftForEachScore) {
   const std::string columns = R"("predictor": {"tile": {"q": 128, "k": 1}, "keep": "k0 < 9"}, )";
   EXPECT_EQ(plan_line(columns + distance, "score_loop", "sm_90a"),
             "score_loop = the whole formula for each score  (derived: keys are gathered)");
-  EXPECT_EQ(plan_line(distance, "score_loop", "sm_90a"),
-            "score_loop = 2 FFMA, 4 integer for each score  (derived: s + rest)");
+  EXPECT_EQ(
+      plan_line(distance, "score_loop", "sm_90a"),
+      "score_loop = 2 FFMA, 0.6 shuffle for each score; 4 integer for each distance  (derived: "
+      "s + a rest of q - k, worked out once for each distance of 16 queries)");
   EXPECT_EQ(plan_line(distance, "score_loop", "cpu"), "");
+}
+
+/// Scores of as many keys as registers hold beside what a formula takes.
+TEST(PlanText, TakesLongStepsWhereLanesShareTheRest) {
+  const auto step_keys = [](const std::string& score, const std::string& more = "") {
+    const std::string line =
+        plan_line(more + R"("attention": {"score": ")" + score + "\"}\n", "step_keys", "sm_90a");
+    return line.substr(0, line.find(' ', std::string("step_keys = ").size()));
+  };
+  EXPECT_EQ(step_keys("s - abs(q - k)"), "step_keys = 128");
+  EXPECT_EQ(step_keys("s * 2.0 - tanh(0.1 * (q - k)) - 0.5 * k"), "step_keys = 128");
+  EXPECT_EQ(step_keys("s - abs(q - 2 * k)"), "step_keys = 64");
+  EXPECT_EQ(step_keys("s * k - abs(q - k)"), "step_keys = 64");
+  EXPECT_EQ(step_keys("s - tanh(0.1 * (q - k)) * (k // 2)"), "step_keys = 64");
+  EXPECT_EQ(step_keys("s - abs(q - k)", R"("quantise": {"qk": {"bits": 8}}, )"), "step_keys = 64");
 }
 
 TEST(PlanText, OfTheCpuEndsWithTheTiles) {

@@ -1,10 +1,12 @@
 #include "compiler/expr/parts/score_cost.hpp"
 
 #include <cstddef>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "compiler/expr/parts/constant_parts.hpp"
+#include "compiler/expr/parts/distance_parts.hpp"
 #include "compiler/expr/parts/table_line.hpp"
 
 namespace lacuna {
@@ -41,40 +43,68 @@ void add_changing_nodes(ScoreCost& cost, const Expr& part) {
     if (changes[n] && part.nodes[n].op != ExprOp::kVariable) ++count_of_kind(cost, part.nodes[n]);
 }
 
+std::string print_score_cost(const ScoreCost& cost) {
+  std::string text;
+  for (const auto& [count, name] :
+       {std::pair{cost.multiply_adds, "FFMA"}, std::pair{cost.float_operations, "other f32"},
+        std::pair{cost.special_functions, "special"}, std::pair{cost.loads, "load"},
+        std::pair{cost.integer_operations, "integer"},
+        std::pair{cost.decisions, "compare or select"}}) {
+    if (count > 0) text += (text.empty() ? "" : ", ") + std::to_string(count) + " " + name;
+  }
+  // Rows q and q + 8 of a lane share all but the outermost of their values.
+  return cost.shuffles ? text + ", 0.6 shuffle" : text;
+}
+
+/// What is worked out for each distance, if anything is.
+std::optional<DistanceParts> distance_parts(const ScoreParts& parts, bool by_distance) {
+  return by_distance ? split_distance(parts.rest) : std::nullopt;
+}
+
 }  // namespace
 
-ScoreCost score_cost(const ScoreParts& parts) {
-  ScoreCost cost{.multiply_adds = 1};
-  if (!parts.slope.empty()) ++cost.multiply_adds;
+ScoreCost cost_along_row(const Expr& part) {
+  ScoreCost cost;
+  add_changing_nodes(cost, part);
+  return cost;
+}
+
+ScoreCosts score_costs(const ScoreParts& parts, bool by_distance) {
+  ScoreCosts costs;
+  ScoreCost& cost = costs.of_score;
+  cost.multiply_adds = parts.slope.empty() ? 1 : 2;
   if (!parts.core.empty()) ++cost.float_operations;  // s = product * scale
   add_changing_nodes(cost, parts.core);
-  if (parts.rest.empty()) return cost;
+  if (parts.rest.empty()) return costs;
   ++cost.multiply_adds;
-  if (table_line(parts.rest)) {
+  if (const auto split = distance_parts(parts, by_distance)) {
+    cost.shuffles = true;
+    add_changing_nodes(cost, split->rest);
+    costs.of_distance = cost_along_row(split->of_distance);
+  } else if (table_line(parts.rest)) {
     ++cost.loads;
   } else {
     add_changing_nodes(cost, parts.rest);
   }
-  return cost;
+  return costs;
 }
 
-std::string print_score_cost(const ScoreCost& cost) {
-  std::string text = std::to_string(cost.multiply_adds) + " FFMA";
-  for (const auto& [count, name] :
-       {std::pair{cost.float_operations, "other f32"}, std::pair{cost.special_functions, "special"},
-        std::pair{cost.loads, "load"}, std::pair{cost.integer_operations, "integer"},
-        std::pair{cost.decisions, "compare or select"}}) {
-    if (count > 0) text += ", " + std::to_string(count) + " " + name;
-  }
-  return text;
+std::string print_score_costs(const ScoreCosts& costs) {
+  const std::string text = print_score_cost(costs.of_score) + " for each score";
+  if (!costs.of_score.shuffles) return text;
+  return text + "; " + print_score_cost(costs.of_distance) + " for each distance";
 }
 
-std::string print_score_form(const ScoreParts& parts) {
+std::string print_score_form(const ScoreParts& parts, bool by_distance) {
   std::string text = parts.factor.empty() ? "" : "factor * ";
   text += parts.core.empty() ? "s" : "core";
   if (!parts.offset.empty()) text += parts.slope.empty() ? " + constant in k" : " + affine in k";
-  if (!parts.rest.empty()) text += table_line(parts.rest) ? " + table along a line" : " + rest";
-  return text;
+  if (parts.rest.empty()) return text;
+  const auto split = distance_parts(parts, by_distance);
+  if (!split) return text + (table_line(parts.rest) ? " + table along a line" : " + rest");
+  const bool is_all = is_variable(split->rest.root(), Variable::kS);
+  return text + (is_all ? " + a rest of q - k" : " + a rest with a part of q - k") +
+         ", worked out once for each distance of 16 queries";
 }
 
 }  // namespace lacuna

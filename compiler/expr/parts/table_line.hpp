@@ -1,6 +1,7 @@
-// Tables that a score formula reads along a line: bias[q - k] has the next element for the key
-// before, and the same one for the next query and the next key. A kernel then reads from one
-// address at constant distances, and once for all scores that share an element.
+// Tables that a score formula reads along a line: bias[k + 8] has the next element for the next
+// key, and the same one for the next query. A kernel then reads from one address at constant
+// distances, and once for all scores that share an element. Lines along q - k belong to
+// distance_parts.hpp.
 #pragma once
 
 #include <optional>

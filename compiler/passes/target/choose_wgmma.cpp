@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "compiler/expr/bounds/key_ranges.hpp"
+#include "compiler/expr/parts/distance_parts.hpp"
 #include "compiler/expr/parts/score_parts.hpp"
 #include "compiler/expr/text/parse.hpp"
 #include "compiler/ir/coded_rows.hpp"
@@ -23,11 +24,24 @@ constexpr int kWgmmaTileKeys[] = {128, 64};
 constexpr int kListTileKeys = 32;  ///< of lists; a step takes several
 constexpr int kStages[] = {2, 3, 4};
 
-/// Does the formula need more registers than a row's factor and slope? What reads k by itself does.
-bool is_busy(const Expr& score) {
-  if (score.empty()) return false;
-  const ScoreParts parts = split_score(score);
-  return !parts.rest.empty() || uses(parts.core, Variable::kK);
+/// Has a consumer no registers to spare for the distances of a formula?
+bool is_tight(const Attend& attend, const WgmmaShape& shape) {
+  const bool has_few = shape.e4m3_rows || shape.work_tiles > 1 || shape.tile_q == kWideBlockRows;
+  const bool looks_ahead = consumer_of(shape, attend) == Consumer::kWgmmaTileGate;
+  return has_few || looks_ahead || shape.qk_bits == 8 || shape.v_bits == 8;
+}
+
+/// Does the formula need more registers than that? What reads k by itself does. So does a rest,
+/// unless all of it is made of distances, of which the lanes of a warp work out some for one
+/// another.
+bool is_busy(const Attend& attend, const WgmmaShape& shape) {
+  if (attend.score.empty()) return false;
+  const ScoreParts parts = split_score(attend.score);
+  if (uses(parts.core, Variable::kK)) return true;
+  if (parts.rest.empty()) return false;
+  const auto split = split_distance(parts.rest);
+  const bool is_shared = split && !shape.gathers && !shape.packs_heads;
+  return !is_shared || uses(split->rest, Variable::kK) || is_tight(attend, shape);
 }
 
 bool has_8_bits(const Attend& attend) { return attend.q_scale >= 0 || attend.v_scale >= 0; }
@@ -275,7 +289,7 @@ WgmmaShape with_operands(WgmmaShape shape, const Program& program) {
   shape.qk_bits = attend.q_scale >= 0 ? 8 : 16;
   shape.v_bits = attend.v_scale >= 0 ? 8 : 16;
   shape.has_column_bias = attend.column_bias >= 0;
-  shape.has_terms = is_busy(attend.score) || busy_gate;
+  shape.has_terms = is_busy(attend, shape) || busy_gate;
   // A product with V that is added apart, beside biases or a loop in a loop.
   shape.has_terms |= shape.v_bits == 8 && (own_rows || shape.has_column_bias);
   // Tiles of a step, beside 16-bit queries.

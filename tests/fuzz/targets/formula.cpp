@@ -5,6 +5,7 @@
 #include "compiler/expr/bounds/key_ranges.hpp"
 #include "compiler/expr/bounds/monotonicity.hpp"
 #include "compiler/expr/builder.hpp"
+#include "compiler/expr/parts/distance_parts.hpp"
 #include "compiler/expr/parts/score_parts.hpp"
 #include "compiler/expr/text/print_cuda.hpp"
 #include "tests/fuzz/targets/targets.hpp"
@@ -93,6 +94,15 @@ void check_score(const Expr& score) {
   Bindings bindings = bind_row(3, {});
   for (const Expr* part : {&parts.factor, &parts.core, &parts.offset, &parts.slope, &parts.rest})
     if (!part->empty()) evaluate(*part, bindings);
+  const auto split = split_distance(parts.rest);
+  if (!split) return;
+  const Scalar value = evaluate(split->of_distance, bindings);
+  bindings.set(Variable::kQ, 4),
+      bindings.set(Variable::kK,
+                   bindings.variables[static_cast<std::size_t>(Variable::kK)].i32 + 1);
+  const float next = evaluate(split->of_distance, bindings).f32;
+  require(std::bit_cast<std::uint32_t>(value.f32) == std::bit_cast<std::uint32_t>(next),
+          "a part of the distance differs along a diagonal");
 }
 
 // Expressions as they are, which the parser never makes: it folds.

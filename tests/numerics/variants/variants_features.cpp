@@ -212,17 +212,52 @@ void make_row_sink(Variant& v, Random& random) {
 constexpr const char* kDistanceTable = R"({"version": 1, "name": "distance-table",
   "attention": {"mask": "k <= q + n_k - n_q", "score": "0.5 * s + bias[q + n_k - n_q - k + 40]"},
   "params": {"bias": {"shape": "[heads, n_k]", "doc": "by distance, from 40 on"}}})";
+constexpr const char* kSlantedTable = R"({"version": 1, "name": "slanted-table",
+  "attention": {"mask": "k <= q + n_k - n_q", "score": "0.5 * s + bias[q + n_k - n_q - 2 * k + 40]"},
+  "params": {"bias": {"shape": "[heads, n_k]", "doc": "along a line that is none of distances"}}})";
 
-/// A table that is read along lines, some of which end outside.
-void make_distance_table(Variant& v, Random& random) {
+/// A table that is read along lines, some of which end outside: `along_k` elements from a key to
+/// the one before it.
+void make_line_table(Variant& v, int along_k, Random& random) {
   make_causal(v);
   const int n_h = v.problem.n_h, n_k = v.problem.n_k, shift = n_k - v.problem.n_q;
   std::vector<double> bias;
   for (int x = 0; x < n_h * n_k; ++x) bias.push_back(as_f32(uniform(random, -2, 2)));
   v.params = {{"bias", false, bias, {n_h, n_k}}};
   v.problem.score = [=](double s, int q, int k, int h, int) {
-    const int distance = std::clamp(q + shift - k + 40, 0, n_k - 1);
-    return 0.5 * s + bias[static_cast<std::size_t>(h * n_k + distance)];
+    const int element = std::clamp(q + shift - along_k * k + 40, 0, n_k - 1);
+    return 0.5 * s + bias[static_cast<std::size_t>(h * n_k + element)];
+  };
+}
+
+/// A bias by buckets of the distance, whose width each head has for itself, beside one that belongs
+/// to the key. `more`: of the spec.
+std::string bucket_bias_spec(const std::string& name, const std::string& more) {
+  return R"({"version": 1, "name": ")" + name + R"(",
+  "attention": {"mask": "k <= q + n_k - n_q",
+    "score": "0.5 * s - tanh(bias[abs(q + n_k - n_q - k) // width]) + level[k]"},
+  "params": {"bias": {"shape": "[heads, 24]"}, "level": {"shape": "[n_k]"},
+             "width": {"type": "i32", "shape": "[heads]", "range": [1, "inf"]}})" +
+         more + "}";
+}
+
+void make_bucket_bias(Variant& v, Random& random) {
+  make_causal(v);
+  const int n_h = v.problem.n_h, shift = v.problem.n_k - v.problem.n_q;
+  const auto of_shape = [&](const char* name, const std::vector<int>& shape) {
+    std::vector<double> values;
+    for (int x = 0; x < (shape.size() == 2 ? 24 * n_h : shape[0]); ++x)
+      values.push_back(as_f32(uniform(random, -2, 2)));
+    v.params.push_back({name, false, values, {shape.begin(), shape.end()}});
+    return values;
+  };
+  const auto bias = of_shape("bias", {n_h, 24}), level = of_shape("level", {v.problem.n_k});
+  const auto width = head_count(v, "width", random, 1, 9);
+  v.problem.score = [=](double s, int q, int k, int h, int) {
+    const int buckets = static_cast<int>(width[static_cast<std::size_t>(h)]);
+    const int bucket = std::min(std::abs(q + shift - k) / buckets, 23);
+    return 0.5 * s - std::tanh(bias[static_cast<std::size_t>(h * 24 + bucket)]) +
+           level[static_cast<std::size_t>(k)];
   };
 }
 
@@ -303,6 +338,9 @@ std::string feature_spec(const std::string& name) {
   if (name == "shared-heads") return kSharedHeads;
   if (name == "score-rule") return kScoreRule;
   if (name == "distance-table") return kDistanceTable;
+  if (name == "slanted-table") return kSlantedTable;
+  if (name == "bucket-bias") return bucket_bias_spec(name, "");
+  if (name == "bucket-bias-mma") return bucket_bias_spec(name, R"(, "loader": "cp_async")");
   if (name == "first-columns") return kFirstColumns;
   if (name == "row-sink") return kRowSink;
   if (name == "v-of-k") return kVOfK;
@@ -321,7 +359,9 @@ bool make_feature_variant(const std::string& name, Variant& v, KernelTile, Rando
   if (name == "columns-pooled") return make_columns_pooled(v, random), true;
   if (name == "shared-heads") return make_shared_heads(v, random), true;
   if (name == "score-rule") return make_score_rule(v, random), true;
-  if (name == "distance-table") return make_distance_table(v, random), true;
+  if (name == "distance-table") return make_line_table(v, 1, random), true;
+  if (name == "slanted-table") return make_line_table(v, 2, random), true;
+  if (name.starts_with("bucket-bias")) return make_bucket_bias(v, random), true;
   if (name == "first-columns") return make_first_columns(v, random), true;
   if (name == "v-of-k") return make_v_of_k(v), true;
   if (name == "ordered-tokens") return make_ordered_tokens(v, random), true;

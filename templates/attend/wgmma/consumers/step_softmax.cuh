@@ -75,7 +75,8 @@ template <class State, bool kExist = !State::Config::kGathers>
 struct StepScoreParts {};
 template <class State>
 struct StepScoreParts<State, true> {
-  ScoreParts<typename State::Hooks> of_tile[State::Shape::kStepTiles];
+  ScoreParts<typename State::Hooks, LaneRowsOf<typename State::Config>, State::Config::kTileK / 8>
+      of_tile[State::Shape::kStepTiles];
 };
 
 template <class State>
@@ -89,7 +90,7 @@ __device__ __forceinline__ StepScoreParts<State> step_score_parts(
     for (int t = 0; t < State::Shape::kStepTiles; ++t) {
       const TileRef tile = step.tiles[t];  // which may be missing; nobody uses its parts
       const int k = t == 0 || tile.exists() ? at.tile_keys().at(tile, first_slot_of_lane()) : 0;
-      parts.of_tile[t] = score_parts<typename State::Hooks>(
+      parts.of_tile[t] = score_parts<typename State::Hooks, Config::kTileK / 8>(
           args_of_work_tile<Config>(at.args, row), at.lane_rows(row), k, row.b, relative_unit(at));
     }
   }

@@ -37,10 +37,23 @@ __device__ __forceinline__ int first_row_of_warp(const WorkTile& row) {
   return row.q0 + thread_of_row<Config>() / 32 * kWarpRows;
 }
 
+/// What lane_rows_of returns.
+template <class Config, bool kPacksHeads = packs_heads<Config>()>
+struct LaneRowsChoice {
+  using Type = LaneRows;
+};
+template <class Config>
+struct LaneRowsChoice<Config, true> {
+  using Type = PackedRows;
+};
+template <class Config>
+using LaneRowsOf = typename LaneRowsChoice<Config>::Type;
+
 /// Queries of this lane's accumulators.
 template <class Config, class Args>
-__device__ __forceinline__ auto lane_rows_of(const Args& args, const typename Config::Row& row,
-                                             int warpgroup) {
+__device__ __forceinline__ LaneRowsOf<Config> lane_rows_of(const Args& args,
+                                                           const typename Config::Row& row,
+                                                           int warpgroup) {
   if constexpr (packs_heads<Config>()) {
     return packed_rows(args, row, warpgroup, warp_of_warpgroup() * kWarpRows + lane_index() / 4);
   } else {

@@ -88,10 +88,21 @@ __device__ __forceinline__ void ask_mask(const Args& args, const WorkTile& row, 
 template <class Config, class Hooks>
 inline constexpr bool kHasKeyRanges =
     !Config::kGathers && !WgmmaShape<Config>::kLooksAhead && Hooks::MaskRow::kRanges > 0;
-/// Are they read while products are under way? Three warpgroups have no registers for it.
+/// Does the warp hold values of distances while products are under way?
+template <class Config, class Hooks>
+__host__ __device__ constexpr bool holds_distances() {
+  if constexpr (Config::kHasScore) {
+    return Hooks::ScoreRow::kRestHasDistance;
+  } else {
+    return false;
+  }
+}
+/// Are ranges read while products are under way? Three warpgroups have no registers for it, nor for
+/// two ranges beside distances.
 template <class Config, class Hooks>
 inline constexpr bool kReadsKeyRanges =
-    Config::kWarpgroups == 2 && kHasKeyRanges<Config, Hooks>&& Hooks::MaskRow::kReadsParameters;
+    Config::kWarpgroups == 2 && kHasKeyRanges<Config, Hooks>&& Hooks::MaskRow::kReadsParameters &&
+    !(Hooks::MaskRow::kRanges > 1 && holds_distances<Config, Hooks>());
 
 template <class Config, class Hooks, class Args, class Lane, int kBlocks, class Ranges>
 __device__ __forceinline__ void apply_mask(const Args& args, const WorkTile& row, const Lane& lane,
