@@ -8,8 +8,8 @@
 #include "compiler/expr/expr_tables.hpp"
 #include "compiler/expr/parts/constant_divisors.hpp"
 #include "compiler/expr/parts/constant_parts.hpp"
-#include "compiler/expr/parts/distance_parts.hpp"
 #include "compiler/expr/parts/score_parts.hpp"
+#include "compiler/expr/parts/shared_parts.hpp"
 #include "compiler/expr/parts/table_line.hpp"
 #include "compiler/expr/text/print_cuda.hpp"
 #include "compiler/lower/predict/keep.hpp"
@@ -213,13 +213,15 @@ void write_key_ranges(CudaWriter& out, const Expr& mask) {
 }
 
 /// What a row has of its scores.
-void write_score_row(CudaWriter& out, const ScoreParts& parts, bool has_distance,
+void write_score_row(CudaWriter& out, const ScoreParts& parts, const SharedParts& shared,
                      const std::optional<TableLine>& line, const std::string& members) {
   std::string flags;
   for (const auto& [name, is_set] :
        {std::pair{"kHasCore", !parts.core.empty()}, std::pair{"kHasOffset", !parts.offset.empty()},
         std::pair{"kHasSlope", !parts.slope.empty()}, std::pair{"kHasRest", !parts.rest.empty()},
-        std::pair{"kRestIsLine", line.has_value()}, std::pair{"kRestHasDistance", has_distance}})
+        std::pair{"kRestIsLine", line.has_value()},
+        std::pair{"kRestHasDistance", !shared.of_distance.empty()},
+        std::pair{"kRestHasKey", !shared.of_key.empty()}})
     flags += (flags.empty() ? "" : ", ") + std::string(name) + (is_set ? " = true" : " = false");
   out.generated_line("  struct ScoreRow {");
   out.generated_line("    static constexpr bool " + flags + ";");
@@ -231,25 +233,26 @@ void write_score_row(CudaWriter& out, const ScoreParts& parts, bool has_distance
 }
 
 /// A score taken apart (compiler/expr/parts/score_parts.hpp): what a row has of it, and what is
-/// left for each key, or for each distance (distance_parts.hpp).
+/// left for each score, or for each distance and key (shared_parts.hpp).
 void write_score_parts(CudaWriter& out, const Expr& score) {
   const ScoreParts parts = split_score(score);
-  const DistanceParts split =
-      split_distance(parts.rest).value_or(DistanceParts{.of_distance = {}, .rest = parts.rest});
-  const bool has_distance = !split.of_distance.empty();
-  const std::optional<TableLine> line = table_line(split.rest);
+  const SharedParts shared =
+      shared_parts(parts.rest)
+          .value_or(SharedParts{.of_distance = {}, .of_key = {}, .rest = parts.rest});
+  const std::optional<TableLine> line = table_line(shared.rest);
   const CudaNames names = score_names();
   const RowText core = row_text(parts.core, "core", kScoreVariables, "s", names);
   const RowText offset = row_text(parts.offset, "offset", kScoreVariables, "0.0f", names);
-  const RowText distance = row_text(split.of_distance, "distance", kScoreVariables, "0.0f", names);
-  const RowText rest = row_text(split.rest, "rest", kScoreVariables, "0.0f", names);
+  const RowText distance = row_text(shared.of_distance, "distance", kScoreVariables, "0.0f", names);
+  const RowText key = row_text(shared.of_key, "key", kScoreVariables, "0.0f", names);
+  const RowText rest = row_text(shared.rest, "rest", kScoreVariables, "0.0f", names);
   std::string members;
   std::string values = cuda_text(parts.factor, "1.0f") + ", " + cuda_text(parts.slope, "0.0f");
-  for (const RowText* text : {&core, &offset, &distance, &rest}) {
+  for (const RowText* text : {&core, &offset, &distance, &key, &rest}) {
     members += text->members;
     if (!text->values.empty()) values += ", " + text->values;
   }
-  write_score_row(out, parts, has_distance, line, members);
+  write_score_row(out, parts, shared, line, members);
   write_hook(out, "ScoreRow score_row(const Args& args, int q, int h, int b)", "/attention/score",
              "{" + values + "}");
   const auto write = [&](const Expr& part, const char* name, const char* own, const RowText& text) {
@@ -261,13 +264,14 @@ void write_score_parts(CudaWriter& out, const Expr& score) {
   };
   write(parts.core, "score_core", "float s, ", core);
   write(parts.offset, "score_offset", "", offset);
-  write(split.of_distance, "score_of_distance", "", distance);
-  write(split.rest, "score_rest", has_distance ? "float s, " : "", rest);
+  write(shared.of_distance, "score_of_distance", "", distance);
+  write(shared.of_key, "score_of_key", "", key);
+  write(shared.rest, "score_rest", "float s, float p, ", rest);
   if (line) {
     write_hook(out, "lacuna::TableLine score_line(const Args& args, int q, int k, int h, int b)",
                "/attention/score",
                "lacuna::line_at<" + std::to_string(line->dim) + ">(" +
-                   print_cuda_element(parts.rest, names) + ")");
+                   print_cuda_element(shared.rest, names) + ")");
   }
 }
 

@@ -22,9 +22,9 @@ PlanValue score_loop(const Plan& plan) {
   const Attend& attend = attend_of(plan.program);
   if (gathers(attend)) return derived("the whole formula for each score", "keys are gathered");
   const ScoreParts parts = split_score(attend.score);
-  const bool by_distance = !packs_heads(plan);
-  return derived(print_score_costs(score_costs(parts, by_distance)),
-                 print_score_form(parts, by_distance));
+  const bool shares = !packs_heads(plan);
+  return derived(print_score_costs(score_costs(parts, shares)),
+                 print_score_form(parts, shares));
 }
 
 PlanValue mask_loop(const Plan& plan) {

@@ -6,14 +6,14 @@
 // `factor` and the slope of `offset` belong to a row; `offset` is worked out for the first key of a
 // lane, and grows evenly from there. A score that has no core and no rest costs two multiply-adds.
 //
-// What a rest has of the distance q - k alone, the warp works out once for each distance
-// (attend/score_distances.cuh). Another table that is read along a line
+// What a rest has of the distance q - k alone, or of the key alone, the warp works out once for
+// each (attend/shared_parts.cuh). Another table that is read along a line
 // (compiler/expr/parts/table_line.hpp) is read at constant distances from one address, where all of
-// it lies in the table: of bias[k] both rows of a lane share all elements.
+// it lies in the table.
 #pragma once
 
 #include "args/expr.cuh"
-#include "attend/score_distances.cuh"
+#include "attend/shared_parts.cuh"
 #include "base/math.cuh"
 
 namespace lacuna {
@@ -30,7 +30,8 @@ template <class Hooks, class Lane, int kBlocks>
 struct ScoreParts {
   typename Hooks::ScoreRow rows[2];
   float factor[2], slope[2], base[2];
-  DistanceShare<kBlocks, kSharesDistances<typename Hooks::ScoreRow, Lane>> distances;
+  SharedDistances<kBlocks, kSharesDistances<typename Hooks::ScoreRow, Lane>> distances;
+  SharedKeys<kBlocks, kSharesKeys<typename Hooks::ScoreRow, Lane>> keys;
 };
 
 /// The rest of a lane's score of row r and key k.
@@ -38,12 +39,13 @@ template <class Hooks, class Args, class Lane>
 __device__ __forceinline__ float score_rest(const Args& args,
                                             const typename Hooks::ScoreRow (&rows)[2], int r,
                                             const Lane& lane, int k, int b) {
-  if constexpr (Hooks::ScoreRow::kRestHasDistance) {
-    const float part = Hooks::score_of_distance(args, rows[r], lane.q(r), k, lane.h(r), b);
-    return Hooks::score_rest(args, rows[r], part, lane.q(r), k, lane.h(r), b);
-  } else {
-    return Hooks::score_rest(args, rows[r], lane.q(r), k, lane.h(r), b);
-  }
+  using Row = typename Hooks::ScoreRow;
+  float of_distance = 0.0f, of_key = 0.0f;
+  if constexpr (Row::kRestHasDistance)
+    of_distance = Hooks::score_of_distance(args, rows[r], lane.q(r), k, lane.h(r), b);
+  if constexpr (Row::kRestHasKey)
+    of_key = Hooks::score_of_key(args, rows[r], lane.q(r), k, lane.h(r), b);
+  return Hooks::score_rest(args, rows[r], of_distance, of_key, lane.q(r), k, lane.h(r), b);
 }
 
 /// The rest of all scores of a lane. Where a line of the table leaves it, each index is clamped.
@@ -52,14 +54,17 @@ __device__ __forceinline__ void score_rests(float (&rests)[kBlocks][4], const Ar
                                             const ScoreParts<Hooks, Lane, kBlocks>& parts,
                                             const Lane& lane, int k, int b) {
   using Row = typename Hooks::ScoreRow;
-  if constexpr (kSharesDistances<Row, Lane>) {
-    const DistanceValues<kBlocks> values(parts.distances);
+  constexpr bool kOfDistance = kSharesDistances<Row, Lane>, kOfKey = kSharesKeys<Row, Lane>;
+  if constexpr (kOfDistance || kOfKey) {
+    const DistanceValues<kBlocks, kOfDistance> distances(parts.distances);
+    const KeyValues<kBlocks, kOfKey> keys(parts.keys);
 #pragma unroll
     for (int n = 0; n < kBlocks; ++n) {
 #pragma unroll
       for (int i = 0; i < 4; ++i)
-        rests[n][i] = Hooks::score_rest(args, parts.rows[i / 2], values.of_score(n, i),
-                                        lane.q(i / 2), k + n * 8 + i % 2, lane.h(i / 2), b);
+        rests[n][i] = Hooks::score_rest(args, parts.rows[i / 2], distances.of_score(n, i),
+                                        keys.of_score(n, i), lane.q(i / 2), k + n * 8 + i % 2,
+                                        lane.h(i / 2), b);
     }
     return;
   }
@@ -96,9 +101,16 @@ __device__ __forceinline__ ScoreParts<Hooks, Lane, kBlocks> score_parts(const Ar
                                                                         const ScoreUnit& unit) {
   using Row = typename Hooks::ScoreRow;
   ScoreParts<Hooks, Lane, kBlocks> parts = {{Hooks::score_row(args, lane.q(0), lane.h(0), b),
-                                             Hooks::score_row(args, lane.q(1), lane.h(1), b)}};
+                                             Hooks::score_row(args, lane.q(1), lane.h(1), b)},
+                                            {},
+                                            {},
+                                            {},
+                                            {},
+                                            {}};
   if constexpr (kSharesDistances<Row, Lane>)
-    parts.distances = distance_share<Hooks, kBlocks>(args, parts.rows[0], lane, k, b);
+    parts.distances = shared_distances<Hooks, kBlocks>(args, parts.rows[0], lane, k, b);
+  if constexpr (kSharesKeys<Row, Lane>)
+    parts.keys = shared_keys<Hooks, kBlocks>(args, parts.rows[0], lane, k, b);
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
     const Row& row = parts.rows[r];

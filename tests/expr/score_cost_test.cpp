@@ -9,7 +9,7 @@ namespace lacuna {
 namespace {
 
 /// "cost: form"
-std::string score_cost_of(const std::string& text, bool by_distance = true) {
+std::string score_cost_of(const std::string& text, bool shares = true) {
   const std::vector<ParamSymbol> parameters = {
       {"cap", ExprType::kF32, {}, false},
       {"slope", ExprType::kF32, {ParamAxis::kHeads}, false},
@@ -18,8 +18,7 @@ std::string score_cost_of(const std::string& text, bool by_distance = true) {
   const ParsedExpr result = parse_expr(text, Site::kScore, parameters);
   EXPECT_TRUE(result.ok()) << text;
   const ScoreParts parts = split_score(result.expr);
-  return print_score_costs(score_costs(parts, by_distance)) + ": " +
-         print_score_form(parts, by_distance);
+  return print_score_costs(score_costs(parts, shares)) + ": " + print_score_form(parts, shares);
 }
 
 TEST(score_cost, is_multiply_adds_where_a_row_has_the_rest) {
@@ -41,20 +40,25 @@ TEST(score_cost, counts_what_changes_along_a_row_by_kind) {
 TEST(score_cost, of_a_table_along_a_line_is_a_load) {
   EXPECT_EQ(score_cost_of("s + bias[2 * k - q]"),
             "2 FFMA, 1 load for each score: s + table along a line");
-  EXPECT_EQ(score_cost_of("s + bias[k // 2]"),
-            "2 FFMA, 1 load, 1 integer for each score: s + rest");
+  EXPECT_EQ(score_cost_of("s + bias[(q + k) // 2]"),
+            "2 FFMA, 1 load, 2 integer for each score: s + rest");
 }
 
-TEST(score_cost, of_what_a_distance_has_is_for_each_distance) {
-  const std::string once = ", worked out once for each distance of 16 queries";
+TEST(score_cost, of_what_scores_share_is_for_each_distance_or_key) {
   EXPECT_EQ(score_cost_of("s + abs(q - k)"),
-            "2 FFMA, 0.6 shuffle for each score; 3 integer for each distance: s + a rest of q - k" +
-                once);
+            "2 FFMA, 0.6 shuffle for each score; 3 integer for each distance: s + a part of q - k, "
+            "worked out once for each distance of 16 queries");
   EXPECT_EQ(score_cost_of("s + abs(q - k)", false), "2 FFMA, 3 integer for each score: s + rest");
+  EXPECT_EQ(score_cost_of("s + bias[k // 2]"),
+            "2 FFMA, 0.5 shuffle for each score; 1 load, 1 integer for each key: s + a part of k, "
+            "worked out once for each key of 16 queries");
   EXPECT_EQ(score_cost_of("s + bias[k] + abs(q - k)"),
-            "2 FFMA, 1 other f32, 1 load, 0.6 shuffle for each score; 3 integer for each distance: "
-            "s + a rest with a part of q - k" +
-                once);
+            "2 FFMA, 1 other f32, 1.1 shuffle for each score; 3 integer for each distance; 1 load "
+            "for each key: s + parts of q - k and of k, worked out once for each distance and key "
+            "of 16 queries");
+  EXPECT_EQ(score_cost_of("s + bias[k] * abs(q + k)"),
+            "2 FFMA, 1 other f32, 3 integer, 0.5 shuffle for each score; 1 load for each key: s + "
+            "a rest with a part of k, worked out once for each key of 16 queries");
 }
 
 }  // namespace

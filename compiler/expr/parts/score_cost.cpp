@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "compiler/expr/parts/constant_parts.hpp"
-#include "compiler/expr/parts/distance_parts.hpp"
+#include "compiler/expr/parts/shared_parts.hpp"
 #include "compiler/expr/parts/table_line.hpp"
 
 namespace lacuna {
@@ -52,13 +52,18 @@ std::string print_score_cost(const ScoreCost& cost) {
         std::pair{cost.decisions, "compare or select"}}) {
     if (count > 0) text += (text.empty() ? "" : ", ") + std::to_string(count) + " " + name;
   }
-  // Rows q and q + 8 of a lane share all but the outermost of their values.
-  return cost.shuffles ? text + ", 0.6 shuffle" : text;
+  if (cost.shuffle_tenths == 0) return text;
+  return text + ", " + std::to_string(cost.shuffle_tenths / 10) + "." +
+         std::to_string(cost.shuffle_tenths % 10) + " shuffle";
 }
 
-/// What is worked out for each distance, if anything is.
-std::optional<DistanceParts> distance_parts(const ScoreParts& parts, bool by_distance) {
-  return by_distance ? split_distance(parts.rest) : std::nullopt;
+// Rows q and q + 8 of a lane share all but the outermost of their values of distances, and all of
+// those of keys.
+constexpr int kDistanceTenths = 6, kKeyTenths = 5;
+
+/// What a warp works out once, if it shares anything.
+std::optional<SharedParts> shared_by(const ScoreParts& parts, bool shares) {
+  return shares ? shared_parts(parts.rest) : std::nullopt;
 }
 
 }  // namespace
@@ -69,7 +74,7 @@ ScoreCost cost_along_row(const Expr& part) {
   return cost;
 }
 
-ScoreCosts score_costs(const ScoreParts& parts, bool by_distance) {
+ScoreCosts score_costs(const ScoreParts& parts, bool shares) {
   ScoreCosts costs;
   ScoreCost& cost = costs.of_score;
   cost.multiply_adds = parts.slope.empty() ? 1 : 2;
@@ -77,10 +82,12 @@ ScoreCosts score_costs(const ScoreParts& parts, bool by_distance) {
   add_changing_nodes(cost, parts.core);
   if (parts.rest.empty()) return costs;
   ++cost.multiply_adds;
-  if (const auto split = distance_parts(parts, by_distance)) {
-    cost.shuffles = true;
-    add_changing_nodes(cost, split->rest);
-    costs.of_distance = cost_along_row(split->of_distance);
+  if (const auto shared = shared_by(parts, shares)) {
+    if (!shared->of_distance.empty()) cost.shuffle_tenths += kDistanceTenths;
+    if (!shared->of_key.empty()) cost.shuffle_tenths += kKeyTenths;
+    add_changing_nodes(cost, shared->rest);
+    costs.of_distance = cost_along_row(shared->of_distance);
+    costs.of_key = cost_along_row(shared->of_key);
   } else if (table_line(parts.rest)) {
     ++cost.loads;
   } else {
@@ -90,21 +97,29 @@ ScoreCosts score_costs(const ScoreParts& parts, bool by_distance) {
 }
 
 std::string print_score_costs(const ScoreCosts& costs) {
-  const std::string text = print_score_cost(costs.of_score) + " for each score";
-  if (!costs.of_score.shuffles) return text;
-  return text + "; " + print_score_cost(costs.of_distance) + " for each distance";
+  std::string text = print_score_cost(costs.of_score) + " for each score";
+  for (const auto& [cost, name] :
+       {std::pair{costs.of_distance, "distance"}, std::pair{costs.of_key, "key"}})
+    if (cost != ScoreCost{}) text += "; " + print_score_cost(cost) + " for each " + name;
+  return text;
 }
 
-std::string print_score_form(const ScoreParts& parts, bool by_distance) {
+std::string print_score_form(const ScoreParts& parts, bool shares) {
   std::string text = parts.factor.empty() ? "" : "factor * ";
   text += parts.core.empty() ? "s" : "core";
   if (!parts.offset.empty()) text += parts.slope.empty() ? " + constant in k" : " + affine in k";
   if (parts.rest.empty()) return text;
-  const auto split = distance_parts(parts, by_distance);
-  if (!split) return text + (table_line(parts.rest) ? " + table along a line" : " + rest");
-  const bool is_all = is_variable(split->rest.root(), Variable::kS);
-  return text + (is_all ? " + a rest of q - k" : " + a rest with a part of q - k") +
-         ", worked out once for each distance of 16 queries";
+  const auto shared = shared_by(parts, shares);
+  if (!shared) return text + (table_line(parts.rest) ? " + table along a line" : " + rest");
+  const bool has_both = !shared->of_distance.empty() && !shared->of_key.empty();
+  const std::string what = has_both                 ? "parts of q - k and of k"
+                           : shared->of_key.empty() ? "a part of q - k"
+                                                    : "a part of k";
+  const bool reads_more = uses(shared->rest, Variable::kQ) || uses(shared->rest, Variable::kK);
+  return text + " + " + (reads_more ? "a rest with " : "") + what + ", worked out once for each " +
+         (has_both                 ? "distance and key of 16 queries"
+          : shared->of_key.empty() ? "distance of 16 queries"
+                                   : "key of 16 queries");
 }
 
 }  // namespace lacuna

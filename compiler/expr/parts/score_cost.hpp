@@ -16,27 +16,27 @@ struct ScoreCost {
   int loads = 0;               ///< elements of parameters
   int integer_operations = 0;  ///< conversions included
   int decisions = 0;           ///< comparisons, what joins them, selects
-  bool shuffles = false;       ///< of a value that another lane of the warp has worked out
+  int shuffle_tenths = 0;      ///< tenths of a value that another lane of the warp has worked out
   bool operator==(const ScoreCost&) const = default;
 };
 
 /// Of the nodes that change along a row.
 ScoreCost cost_along_row(const Expr& part);
 
-/// What each score takes, and each distance of a warp's queries and keys.
+/// What each score takes, and each distance and key of a warp's.
 struct ScoreCosts {
-  ScoreCost of_score, of_distance;
+  ScoreCost of_score, of_distance, of_key;
 };
 
 /// The last multiply-add, score * factor + more, is among them. A table read along a line
-/// (table_line.hpp) is one load. `by_distance`: parts that depend on the distance alone are worked
-/// out once for each (distance_parts.hpp).
-ScoreCosts score_costs(const ScoreParts& parts, bool by_distance = true);
+/// (table_line.hpp) is one load. `shares`: a warp works out once what its scores share
+/// (shared_parts.hpp).
+ScoreCosts score_costs(const ScoreParts& parts, bool shares = true);
 
-/// "2 FFMA, 1 load for each score", and what each distance takes.
+/// "2 FFMA, 1 load for each score", and what each distance and key takes.
 std::string print_score_costs(const ScoreCosts& costs);
 
 /// What the operations are for: "factor * core + affine in k + rest", without what is absent.
-std::string print_score_form(const ScoreParts& parts, bool by_distance = true);
+std::string print_score_form(const ScoreParts& parts, bool shares = true);
 
 }  // namespace lacuna

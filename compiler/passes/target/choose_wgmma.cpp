@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "compiler/expr/bounds/key_ranges.hpp"
-#include "compiler/expr/parts/distance_parts.hpp"
 #include "compiler/expr/parts/score_parts.hpp"
+#include "compiler/expr/parts/shared_parts.hpp"
 #include "compiler/expr/text/parse.hpp"
 #include "compiler/ir/coded_rows.hpp"
 #include "compiler/ir/names.hpp"
@@ -24,7 +24,7 @@ constexpr int kWgmmaTileKeys[] = {128, 64};
 constexpr int kListTileKeys = 32;  ///< of lists; a step takes several
 constexpr int kStages[] = {2, 3, 4};
 
-/// Has a consumer no registers to spare for the distances of a formula?
+/// Has a consumer no registers to spare for shared parts of a formula?
 bool is_tight(const Attend& attend, const WgmmaShape& shape) {
   const bool has_few = shape.e4m3_rows || shape.work_tiles > 1 || shape.tile_q == kWideBlockRows;
   const bool looks_ahead = consumer_of(shape, attend) == Consumer::kWgmmaTileGate;
@@ -32,16 +32,15 @@ bool is_tight(const Attend& attend, const WgmmaShape& shape) {
 }
 
 /// Does the formula need more registers than that? What reads k by itself does. So does a rest,
-/// unless all of it is made of distances, of which the lanes of a warp work out some for one
-/// another.
+/// unless all of it is made of parts that the lanes of a warp work out for one another.
 bool is_busy(const Attend& attend, const WgmmaShape& shape) {
   if (attend.score.empty()) return false;
   const ScoreParts parts = split_score(attend.score);
   if (uses(parts.core, Variable::kK)) return true;
   if (parts.rest.empty()) return false;
-  const auto split = split_distance(parts.rest);
-  const bool is_shared = split && !shape.gathers && !shape.packs_heads;
-  return !is_shared || uses(split->rest, Variable::kK) || is_tight(attend, shape);
+  const auto shared = shared_parts(parts.rest);
+  const bool is_shared = shared && !shape.gathers && !shape.packs_heads;
+  return !is_shared || uses(shared->rest, Variable::kK) || is_tight(attend, shape);
 }
 
 bool has_8_bits(const Attend& attend) { return attend.q_scale >= 0 || attend.v_scale >= 0; }

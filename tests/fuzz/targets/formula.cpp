@@ -5,8 +5,8 @@
 #include "compiler/expr/bounds/key_ranges.hpp"
 #include "compiler/expr/bounds/monotonicity.hpp"
 #include "compiler/expr/builder.hpp"
-#include "compiler/expr/parts/distance_parts.hpp"
 #include "compiler/expr/parts/score_parts.hpp"
+#include "compiler/expr/parts/shared_parts.hpp"
 #include "compiler/expr/text/print_cuda.hpp"
 #include "tests/fuzz/targets/targets.hpp"
 
@@ -94,8 +94,8 @@ void check_score(const Expr& score) {
   Bindings bindings = bind_row(3, {});
   for (const Expr* part : {&parts.factor, &parts.core, &parts.offset, &parts.slope, &parts.rest})
     if (!part->empty()) evaluate(*part, bindings);
-  const auto split = split_distance(parts.rest);
-  if (!split) return;
+  const auto split = shared_parts(parts.rest);
+  if (!split || split->of_distance.empty()) return;
   const Scalar value = evaluate(split->of_distance, bindings);
   bindings.set(Variable::kQ, 4),
       bindings.set(Variable::kK,

@@ -1,4 +1,4 @@
-#include "compiler/expr/parts/distance_parts.hpp"
+#include "compiler/expr/parts/shared_parts.hpp"
 
 #include <array>
 #include <cmath>
@@ -126,10 +126,34 @@ Expr part_at(const Expr& formula, std::size_t node) {
   return builder.extract(moved.back(), formula.parameters);
 }
 
-/// Nodes that are numbers of the distance alone, of which no other is a part. A product or its
-/// negative is left to what it is a part of, which may be rounded together with it.
-std::vector<std::size_t> whole_parts(const Expr& formula) {
+/// Nodes that read the key, but neither the query nor a value that stands for another part.
+std::vector<bool> nodes_of_key(const Expr& formula) {
+  std::vector<bool> reads_others, is_of_key;
+  std::vector<bool> reads_key;
+  for (const ExprNode& node : formula.nodes) {
+    bool key = is_variable(node, Variable::kK);
+    bool others = is_variable(node, Variable::kQ) || is_variable(node, Variable::kS);
+    for (const std::int32_t child : node.children) {
+      if (child < 0) continue;
+      key = key || reads_key[static_cast<std::size_t>(child)];
+      others = others || reads_others[static_cast<std::size_t>(child)];
+    }
+    reads_key.push_back(key), reads_others.push_back(others);
+    is_of_key.push_back(key && !others);
+  }
+  return is_of_key;
+}
+std::vector<bool> nodes_of_distance(const Expr& formula) {
   const AlongDiagonal along(formula);
+  std::vector<bool> is_of_distance;
+  for (std::size_t n = 0; n < formula.nodes.size(); ++n)
+    is_of_distance.push_back(along.is_of_distance(n));
+  return is_of_distance;
+}
+
+/// Numbers among the nodes that are shared, of which no other is a part. A product or its negative
+/// is left to what it is a part of, which may be rounded together with it.
+std::vector<std::size_t> whole_parts(const Expr& formula, const std::vector<bool>& is_shared) {
   std::vector<std::size_t> parts;
   std::vector<bool> is_outside(formula.nodes.size(), false);
   is_outside.back() = true;
@@ -138,7 +162,7 @@ std::vector<std::size_t> whole_parts(const Expr& formula) {
     const ExprNode& node = formula.nodes[n];
     const bool is_product = node.op == ExprOp::kMultiply || node.op == ExprOp::kNegate;
     const bool may_be_part = n + 1 == formula.nodes.size() || !is_product;
-    if (node.type == ExprType::kF32 && may_be_part && along.is_of_distance(n)) {
+    if (node.type == ExprType::kF32 && may_be_part && is_shared[n]) {
       parts.push_back(n);
       continue;
     }
@@ -154,27 +178,36 @@ int work_of(const ScoreCost& cost) {
          4 * (cost.loads + cost.special_functions);
 }
 
-}  // namespace
-
-std::optional<DistanceParts> split_distance(const Expr& rest) {
-  if (rest.empty()) return std::nullopt;
+/// Takes the part that is most work out of `rest`, where `value` stands for it; empty: none is
+/// enough.
+Expr take_part(Expr& rest, const std::vector<bool>& is_shared, Variable value) {
   std::size_t best = 0;
   int most_work = kLeastWork - 1;
-  DistanceParts parts;
-  for (const std::size_t node : whole_parts(rest)) {
+  Expr taken;
+  for (const std::size_t node : whole_parts(rest, is_shared)) {
     Expr part = part_at(rest, node);
     const int work = work_of(cost_along_row(part));
     if (work <= most_work) continue;
     most_work = work, best = node;
-    parts.of_distance = std::move(part);
+    taken = std::move(part);
   }
-  if (parts.of_distance.empty()) return std::nullopt;
+  if (taken.empty()) return taken;
   ExprBuilder builder;
-  parts.rest = rewritten(builder, rest, rest.parameters,
-                         [&](const ExprNode& node, const ExprChildren& children) {
-                           return &node == &rest.nodes[best] ? builder.variable(Variable::kS)
-                                                             : builder.copy(node, children);
-                         });
+  rest = rewritten(
+      builder, rest, rest.parameters, [&](const ExprNode& node, const ExprChildren& children) {
+        return &node == &rest.nodes[best] ? builder.variable(value) : builder.copy(node, children);
+      });
+  return taken;
+}
+
+}  // namespace
+
+std::optional<SharedParts> shared_parts(const Expr& rest) {
+  if (rest.empty()) return std::nullopt;
+  SharedParts parts{.of_distance = {}, .of_key = {}, .rest = rest};
+  parts.of_distance = take_part(parts.rest, nodes_of_distance(parts.rest), Variable::kS);
+  parts.of_key = take_part(parts.rest, nodes_of_key(parts.rest), Variable::kP);
+  if (parts.of_distance.empty() && parts.of_key.empty()) return std::nullopt;
   return parts;
 }
 
