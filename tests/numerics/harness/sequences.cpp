@@ -59,9 +59,13 @@ void share_threshold(Variant& variant) {
   variant.gate->skips_exp = true;
 }
 
+/// Of a twin that draws the same ones whatever the lengths.
+bool has_own_params(const SequenceCase& c) { return c.is_tiled() || c.variant == "t5-bias"; }
+
 Variant variant_of(const SequenceCase& c, std::pair<int, int> lengths, std::uint32_t seed) {
-  const Case dense = c.of_sequence(lengths);
-  if (c.is_tiled()) {
+  Case dense = c.of_sequence(lengths);
+  if (has_own_params(c)) {
+    dense.variant = c.variant;
     Variant variant = make_variant(dense, c.tile, seed, kParamsSeed);
     if (c.variant == "skip-softmax") share_threshold(variant);
     return variant;
@@ -105,8 +109,8 @@ std::string SequenceCase::text() const {
 }
 
 const std::vector<std::string>& sequence_variants() {
-  static const std::vector<std::string> names = {"dense", "flash-decoding", "window", "sink",
-                                                 "alibi"};
+  static const std::vector<std::string> names = {"dense", "flash-decoding", "window",
+                                                 "sink",  "alibi",          "t5-bias"};
   return names;
 }
 
@@ -219,9 +223,9 @@ SequenceBatch::SequenceBatch(bool is_cuda, const SequenceCase& c, std::uint32_t 
     args.counts = counts.view(), args.tile_mask = tile_mask.view();
     upload_lists(q_tiles, k_tiles);
   }
-  param_values = c.has_branches() ? params_of_branches(most_q)
-                 : c.is_tiled()   ? variants.front().params
-                                  : params_of(c);
+  param_values = c.has_branches()    ? params_of_branches(most_q)
+                 : has_own_params(c) ? variants.front().params
+                                     : params_of(c);
   param_tensors.reserve(param_values.size());
   for (const ParamValue& p : param_values) {
     if (!p.shape.empty()) param_tensors.push_back(tensors.upload_param(p));
