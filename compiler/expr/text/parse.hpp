@@ -16,10 +16,19 @@ namespace lacuna {
 struct ParsedExpr {
   Expr expr;  ///< empty if there are errors
   std::vector<ExprError> errors;
+  std::vector<std::size_t> lets;  ///< the names of `let` that it reads, by their index
   bool ok() const { return errors.empty(); }
 };
 
-/// Parses, resolves names against `site` and `parameters`, type-checks and folds constants.
-ParsedExpr parse_expr(std::string_view text, Site site, std::span<const ParamSymbol> parameters);
+/// The names that `let` defines, of which a formula may read the first `known`: for a definition
+/// those before it.
+struct Lets {
+  std::span<const LetSymbol> all;
+  std::size_t known = all.size();
+};
+
+/// Parses, resolves names against `site`, `parameters` and `lets`, type-checks and folds constants.
+ParsedExpr parse_expr(std::string_view text, Site site, std::span<const ParamSymbol> parameters,
+                      const Lets& lets = {});
 
 }  // namespace lacuna

@@ -36,6 +36,9 @@ class ConditionRules {
                                      std::pair("attention.sink", &attention.sink),
                                      std::pair("weight", &context_.spec.branch.weight)})
       check_formula(path, *expr);
+    if (context_.spec.branch.count == 0)
+      for (const LetSymbol& symbol : context_.spec.let)
+        check_formula(("let." + symbol.name).c_str(), symbol.expr);
     if (const auto& gate = context_.spec.gate) {
       if (!check_condition({"gate.skip", &gate->skip,
                             "only the first tile that a row visits is computed",
@@ -150,9 +153,18 @@ class ConditionRules {
     const JsonNode* node = context_.at(path);
     if (node == nullptr) return;
     for (const ExprNode& part : expr.nodes) {
+      if (is_of_let(expr, part)) continue;  // it is looked at where it is defined
       if (is_comparison(part.op)) check_comparison(path, *node, expr, part);
       if (part.op == ExprOp::kParameter) check_indices(path, *node, expr, part);
     }
+  }
+
+  /// Whether a name of `let` stands in the place of a node.
+  bool is_of_let(const Expr& expr, const ExprNode& node) const {
+    const std::string_view written =
+        std::string_view(expr.text).substr(node.begin, node.end - node.begin);
+    return std::ranges::find(context_.spec.let, written, &LetSymbol::name) !=
+           context_.spec.let.end();
   }
 
   /// A key's number where queries are counted, or the reverse: the same token only where there are

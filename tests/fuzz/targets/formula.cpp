@@ -220,7 +220,8 @@ bool check_formula(std::string_view text, Site site) {
 
 bool run_formula(std::string_view bytes) {
   bool is_accepted = false;
-  for (const SiteInfo& row : all_sites()) is_accepted |= check_formula(bytes, row.site);
+  for (const SiteInfo& row : all_sites())
+    if (row.yields) is_accepted |= check_formula(bytes, row.site);
   if (const Expr expr = unfolded(bytes); !expr.empty()) check_folding(expr, seed_of(bytes));
   return is_accepted;
 }
