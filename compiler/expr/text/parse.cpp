@@ -384,7 +384,7 @@ ParsedExpr parse_expr(std::string_view text, Site site, std::span<const ParamSym
   const int root = parser.run();
   forget_cut_operands(text, parser.unsure_from(), parsed.errors);
   parsed.lets = parser.typing().lets_read();
-  if (parsed.ok()) {
+  if (parsed.ok() && root >= 0) {
     const ExprBuilder& builder = parser.typing().builder();
     parsed.expr = builder.extract(root, {parameters.begin(), parameters.end()});
     parsed.expr.text = text;

@@ -14,7 +14,7 @@
 namespace lacuna {
 
 struct ParsedExpr {
-  Expr expr;  ///< empty if there are errors
+  Expr expr;  ///< empty if there are errors, or in a definition that it reads
   std::vector<ExprError> errors;
   std::vector<std::size_t> lets;  ///< the names of `let` that it reads, by their index
   bool ok() const { return errors.empty(); }

@@ -85,7 +85,8 @@ void Typing::report_unknown(std::string_view name, std::uint32_t begin, std::uin
     if (offers(site_, row.variable)) candidates.emplace_back(row.name);
   }
   for (const ParamSymbol& symbol : parameters_) candidates.push_back(symbol.name);
-  for (const LetSymbol& symbol : lets_.all.first(lets_.known)) candidates.push_back(symbol.name);
+  for (std::size_t n = 0; n < lets_.all.size(); ++n)  // a later one is answered with its place
+    if (site_ != Site::kLet || n != lets_.known) candidates.push_back(lets_.all[n].name);
   const std::string of_site = site_ == Site::kLet ? "" : " of " + std::string(info(site_).name);
   ExprError& error = report(Code::kExprUnknownName, begin, end,
                             quoted(name) + " is neither a variable" + of_site +

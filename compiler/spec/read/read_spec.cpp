@@ -107,7 +107,8 @@ class SpecLoader {
     knows_names_ = knows_names_ && let.is(JsonNode::Kind::kObject);
     if (!let.usable) return;
     for (const JsonNode& node : let.children)
-      if (node.key != kCommentKey && let.find(node.key) == &node) spec_.let.push_back({node.key, {}});
+      if (is_param_name(node.key) && let.find(node.key) == &node)
+        spec_.let.push_back({node.key, {}});
     is_read_.resize(spec_.let.size());
     for (known_ = 0; known_ < spec_.let.size(); ++known_) {
       const JsonNode& node = *let.find(spec_.let[known_].name);

@@ -250,16 +250,19 @@ class ConditionRules {
   }
 
   /// The comparison with `//` in the place of each `/`.
-  static std::string with_floor_division(const Expr& expr, const ExprNode& comparison) {
+  std::string with_floor_division(const Expr& expr, const ExprNode& comparison) const {
     const std::string_view source =
         std::string_view(expr.text).substr(comparison.begin, comparison.end - comparison.begin);
-    std::string text;
+    std::string text = "`";
     for (std::size_t n = 0; n < source.size(); ++n) {
       const bool is_floored = source.substr(n).starts_with("//");
       text += is_floored ? "//" : source[n] == '/' ? "//" : std::string(1, source[n]);
       if (is_floored) ++n;
     }
-    return text;
+    const bool divides_by_name = any_within(expr, comparison, [&](const ExprNode& of) {
+      return of.op == ExprOp::kDivide && is_of_let(expr, of);
+    });
+    return text + (divides_by_name ? "`, and `//` in the definition" : "`");
   }
 
   /// `rank < 0.5`: a share was meant, and a number of tiles is compared.
@@ -299,7 +302,7 @@ class ConditionRules {
       return report("`/` is not rounded, so this compares " + text_of(expr, operand(expr, a, 0)) +
                         " with " + text_of(expr, operand(expr, b, 0)),
                     "both are divided by the same number",
-                    "to compare blocks: `" + with_floor_division(expr, comparison) + "`");
+                    "to compare blocks: " + with_floor_division(expr, comparison));
     if (!is_equality || (is_whole(expr, a) && is_whole(expr, b))) return;
     if (any_within(expr, comparison, divides) &&
         !any_within(expr, comparison, [](const ExprNode& of) {
@@ -307,7 +310,7 @@ class ConditionRules {
         }))
       return report("`/` is not rounded, so the sides are seldom equal",
                     "`/` of integers is f32, `//` rounds down and stays i32",
-                    "to count whole parts: `" + with_floor_division(expr, comparison) + "`");
+                    "to count whole parts: " + with_floor_division(expr, comparison));
     check_equality(expr, comparison, report);
   }
 
