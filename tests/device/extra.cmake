@@ -115,7 +115,7 @@ set(short_tier
   split_dense_d96_f16_sm_100a split_window_d64_bf16_sm_100a split_lists_d64_bf16_sm_100a
   split_int8_lists_d64_bf16_sm_100a split_streaming_d64_bf16_sm_100a
   dense_d64_bf16_sm_90a dense_d256_bf16_sm_90a document_d64_bf16_sm_90a alibi_d64_bf16_sm_90a
-  softcap_d64_bf16_sm_90a distance_table_d64_bf16_sm_90a bsfa_d128_f16_sm_90a
+  softcap_d64_bf16_sm_90a distance_table_d64_bf16_sm_90a fire_bias_d64_bf16_sm_90a bsfa_d128_f16_sm_90a
   bsfa_d64_bf16_sm_90a skip_softmax_d64_bf16_sm_90a late_tile_gate_d64_bf16_sm_90a
   external_mask_d64_bf16_sm_90a sparge_d64_bf16_sm_90a
   sparge_topk_d128_f16_sm_90a topk_blocks_d64_bf16_sm_90a sale_d64_bf16_sm_90a
@@ -217,6 +217,7 @@ device_kernel(specs/twilight.json 64 bf16 sm_90a)
 device_kernel(specs/xattention.json 64 bf16 sm_90a)
 device_kernel(tests/device/specs/distance-table.json 64 bf16 sm_90a)
 device_kernel(tests/device/specs/distance-table.json 128 f16)
+device_kernel(tests/device/specs/fire-bias.json 64 bf16 sm_90a)
 foreach(name int8-lists int8-lists-narrow int8-lists-causal int8-tile-gate int8-gap-or-max
              int8-closing-gate)
   device_kernel(tests/device/specs/${name}.json 64 bf16 sm_90a)

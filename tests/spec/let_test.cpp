@@ -53,14 +53,16 @@ TEST(Let, IsPrintedAndFormulasAsTheyWereWritten) {
 
 TEST(Let, AFormulaThatWasChangedIsPrintedWithoutNames) {
   VariantSpec spec = read_members(R"("let": {"far": "q - k"}, "attention": {"mask": "far < 8"})");
-  spec.attention.mask.nodes = read_members(R"("attention": {"mask": "q - k < 9"})").attention.mask.nodes;
+  spec.attention.mask.nodes =
+      read_members(R"("attention": {"mask": "q - k < 9"})").attention.mask.nodes;
   EXPECT_NE(print_spec(spec).find(R"("mask": "q - k < 9")"), std::string::npos) << print_spec(spec);
 }
 
 TEST(Let, ADefinitionKeepsItsTypeAndFoldsWhereItStands) {
   const auto score = [](const std::string& let, const std::string& text) {
-    return print_expr(read_members(R"("let": {)" + let + R"(}, "attention": {"score": ")" + text + "\"}")
-                          .attention.score);
+    return print_expr(
+        read_members(R"("let": {)" + let + R"(}, "attention": {"score": ")" + text + "\"}")
+            .attention.score);
   };
   EXPECT_EQ(score(R"("x": "q * 1.0")", "s + (x + k)"), "s + (q + k * 1.0)");
   EXPECT_EQ(score(R"("x": "q")", "s + (x + k)"), "s + (q + k)");

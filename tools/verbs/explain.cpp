@@ -146,8 +146,7 @@ void print_plan_for_people(const Plan& plan, const VariantSpec& spec, const Prob
           {value.name, value.value, std::string(name_of(value.origin)), value.reason});
   }
   text += print_table(table, color) + print_budget(plan);
-  text += print_formulas(plan.program, color) + print_let(spec, color) +
-          print_params(spec, color);
+  text += print_formulas(plan.program, color) + print_let(spec, color) + print_params(spec, color);
   if (plan.target.kind == TargetKind::kCuda)
     text += print_launch(lower_plan(plan), emit_launch_program(plan), shape, color);
   session.print(text);

@@ -347,10 +347,11 @@ void forget_cut_operands(std::string_view text, std::uint32_t unsure_from,
   });
 }
 
-/// What reads names of `let` is as limited as what it stands for: programs are printed and read with
-/// the definitions in the place of the names.
+/// What reads names of `let` is as limited as what it stands for: programs are printed and read
+/// with the definitions in the place of the names.
 void check_written_out(std::uint32_t tree_size, Site site, ParsedExpr& parsed) {
-  constexpr std::uint32_t kNodesOfToken = 2 + kMaxParamRank;  // a parameter, its indices, a promotion
+  constexpr std::uint32_t kNodesOfToken =
+      2 + kMaxParamRank;  // a parameter, its indices, a promotion
   std::string message = "expression has more than 2000 words and symbols";
   if (tree_size <= kNodesOfToken * kMaxTokens) {
     const ParsedExpr again = parse_expr(print_expr(parsed.expr), site, parsed.expr.parameters);

@@ -228,12 +228,11 @@ int Typing::result(Operand root) {
   const ExprType got = type_of(root), yields = site.yields.value_or(got);
   if (got == yields) return root.node;
   if (yields == ExprType::kF32 && got == ExprType::kI32) return promoted(root.node);
-  ExprError& error =
-      report(Code::kExprType, root.begin, root.end,
-             std::string(site.name) + ": expected " + std::string(name_of(yields)) + ", got " +
-                 std::string(name_of(got)));
-  error.notes.push_back(std::string(site.name) + " yields " + std::string(name_of(yields)) +
-                        ": " + std::string(site.doc));
+  ExprError& error = report(Code::kExprType, root.begin, root.end,
+                            std::string(site.name) + ": expected " + std::string(name_of(yields)) +
+                                ", got " + std::string(name_of(got)));
+  error.notes.push_back(std::string(site.name) + " yields " + std::string(name_of(yields)) + ": " +
+                        std::string(site.doc));
   const Expected wanted{yields == ExprType::kF32, yields != ExprType::kBool,
                         yields == ExprType::kBool};
   error.helps.push_back(conversion_help(wanted, got, source(root)));

@@ -48,9 +48,9 @@ int Typing::copied(const Expr& expr, std::uint32_t begin, std::uint32_t end) {
 void Typing::report_undefined(std::size_t let, std::uint32_t begin, std::uint32_t end) {
   const std::string& name = lets_.all[let].name;
   const bool is_own = let == lets_.known;
-  ExprError& error =
-      report(Code::kExprUnknownName, begin, end,
-             quoted(name) + (is_own ? " is read in its own definition" : " is defined further down"));
+  ExprError& error = report(
+      Code::kExprUnknownName, begin, end,
+      quoted(name) + (is_own ? " is read in its own definition" : " is defined further down"));
   error.notes.emplace_back("a definition reads the names before it alone");
   if (is_own) return;
   error.let = let;
@@ -68,7 +68,9 @@ bool Typing::has_variables_of(std::size_t let, std::uint32_t begin, std::uint32_
   }
   if (missing.empty()) return true;
   for (const VariableInfo* variable : missing)
-    names += (names.empty() ? "" : variable == missing.back() ? " and " : ", ") +
+    names += (names.empty()                ? ""
+              : variable == missing.back() ? " and "
+                                           : ", ") +
              std::string(variable->name);
   ExprError& error = report(Code::kExprUnknownName, begin, end,
                             quoted(lets_.all[let].name) + " reads " + names + ", which " +

@@ -89,8 +89,8 @@ void Typing::report_unknown(std::string_view name, std::uint32_t begin, std::uin
     if (site_ != Site::kLet || n != lets_.known) candidates.push_back(lets_.all[n].name);
   const std::string of_site = site_ == Site::kLet ? "" : " of " + std::string(info(site_).name);
   ExprError& error = report(Code::kExprUnknownName, begin, end,
-                            quoted(name) + " is neither a variable" + of_site +
-                                " nor a parameter" + (lets_.all.empty() ? "" : " nor a name of let"));
+                            quoted(name) + " is neither a variable" + of_site + " nor a parameter" +
+                                (lets_.all.empty() ? "" : " nor a name of let"));
   error.notes = offered_notes();
   const std::string nearest = nearest_word(name, candidates);
   if (!nearest.empty())

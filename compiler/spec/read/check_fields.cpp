@@ -126,8 +126,8 @@ class FieldChecker {
   }
 
   void illegal_name(JsonNode& node, const std::string& path, const std::string& what) {
-    Diagnostic& d = errors_.report(Code::kOutOfRange, node,
-                                   path + ": \"" + node.key + "\" is not " + what);
+    Diagnostic& d =
+        errors_.report(Code::kOutOfRange, node, path + ": \"" + node.key + "\" is not " + what);
     d.span = node.key_span;
     d.notes.emplace_back(find_field("", path)->why);
     if (std::string name = nearest_param_name(node.key); !name.empty())

@@ -200,7 +200,8 @@ const std::vector<std::string>& variant_names() {
       "bsfa",          "skip-softmax",   "distance-gate",  "warp-gate",       "lists",
       "external-mask", "flash-decoding", "prefix-lm",      "longformer",      "natten",
       "t5-bias",       "tree",           "pair-bias",      "values",          "documents",
-      "pair-mask",     "pair-gate",      "int8-tile-gate", "int8-gap-or-max", "int8-closing-gate"};
+      "pair-mask",     "pair-gate",      "int8-tile-gate", "int8-gap-or-max", "int8-closing-gate",
+      "fire-bias"};
   return names;
 }
 

@@ -1,0 +1,15 @@
+// Parts of a formula that its CUDA text would call for more than once. Part of print_cuda.
+#pragma once
+
+#include <vector>
+
+#include "compiler/expr/text/print_cuda.hpp"
+
+namespace lacuna {
+
+/// Of each node: whether it calls a costly function, would be printed in several places, and is
+/// needed in any case. What only one side of a condition needs is not worked out before it.
+/// Integers and parameters are left to NVRTC, which finds them again.
+std::vector<bool> repeated_parts(const Expr& expr, const CudaNames& names);
+
+}  // namespace lacuna
