@@ -10,6 +10,7 @@
 #include "compiler/expr/fold.hpp"
 #include "compiler/expr/print_expr.hpp"
 #include "compiler/expr/text/expr_error.hpp"
+#include "compiler/expr/text/lets.hpp"
 
 namespace lacuna {
 
@@ -18,13 +19,6 @@ struct ParsedExpr {
   std::vector<ExprError> errors;
   std::vector<std::size_t> lets;  ///< the names of `let` that it reads, by their index
   bool ok() const { return errors.empty(); }
-};
-
-/// The names that `let` defines, of which a formula may read the first `known`: for a definition
-/// those before it.
-struct Lets {
-  std::span<const LetSymbol> all;
-  std::size_t known = all.size();
 };
 
 /// Parses, resolves names against `site`, `parameters` and `lets`, type-checks and folds constants.

@@ -158,7 +158,10 @@ class CudaPrinter {
   }
 
   CudaBody print_body(const std::string& prefix) {
-    const std::vector<bool> is_local = repeated_parts(expr_, names_);
+    std::vector<bool> is_known;
+    for (std::size_t id = 0; id < expr_.nodes.size(); ++id)
+      is_known.push_back(!known_name(static_cast<std::int32_t>(id)).empty());
+    const std::vector<bool> is_local = repeated_parts(expr_, is_known);
     local_names_.resize(expr_.nodes.size());
     std::vector<std::string> locals;
     for (std::size_t id = 0; id < is_local.size(); ++id) {

@@ -26,14 +26,6 @@ bool is_conditional(ExprOp op, std::size_t operand) {
   return operand > 0 && (op == ExprOp::kSelect || op == ExprOp::kAnd || op == ExprOp::kOr);
 }
 
-/// Of each node: whether its text has a name already, and that of its operands is not printed.
-std::vector<bool> known_parts(const Expr& expr, const CudaNames& names) {
-  std::vector<bool> is_known(expr.nodes.size());
-  for (std::size_t id = 0; names.known && id < is_known.size(); ++id)
-    is_known[id] = !names.known(static_cast<std::int32_t>(id)).empty();
-  return is_known;
-}
-
 /// Of each node: whether its text calls a costly function.
 std::vector<bool> costly_parts(const Expr& expr, const std::vector<bool>& is_known) {
   std::vector<bool> is_part(expr.nodes.size());
@@ -49,10 +41,9 @@ std::vector<bool> costly_parts(const Expr& expr, const std::vector<bool>& is_kno
 
 }  // namespace
 
-std::vector<bool> repeated_parts(const Expr& expr, const CudaNames& names) {
+std::vector<bool> repeated_parts(const Expr& expr, const std::vector<bool>& is_known) {
   const std::size_t count = expr.nodes.size();
   constexpr std::uint32_t kMany = 2;
-  const std::vector<bool> is_known = known_parts(expr, names);
   const std::vector<bool> is_part = costly_parts(expr, is_known);
   std::vector<bool> is_repeated(count), is_needed(count);
   std::vector<std::uint32_t> places(count);  // where it is printed, at most kMany

@@ -12,7 +12,7 @@
 #include "compiler/expr/builder.hpp"
 #include "compiler/expr/expr_tables.hpp"
 #include "compiler/expr/text/expr_error.hpp"
-#include "compiler/expr/text/parse.hpp"
+#include "compiler/expr/text/lets.hpp"
 
 namespace lacuna {
 
