@@ -257,7 +257,8 @@ std::string expr_reference() {
   std::string text = "| site | decides | yields | reads |\n|---|---|---|---|\n";
   for (const SiteInfo& row : kSites) {
     text += "| `" + std::string(row.name) + "` | " + std::string(row.doc) + " | " +
-            std::string(row.yields ? name_of(*row.yields) : "any type") + " | " + names_offered(row.variables) + " |\n";
+            std::string(row.yields ? name_of(*row.yields) : "any type") + " | " +
+            names_offered(row.variables) + " |\n";
   }
   text += "\n| variable | type | meaning |\n|---|---|---|\n";
   for (const VariableInfo& row : kVariables) {
