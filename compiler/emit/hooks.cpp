@@ -58,6 +58,10 @@ std::string cuda_text(const Expr& expr, const char* absent, Tiling tiling = Tili
   return expr.empty() ? absent : print_cuda(expr, cuda_names(tiling));
 }
 
+CudaBody cuda_body(const Expr& expr, const char* absent, Tiling tiling = Tiling::kAttend) {
+  return expr.empty() ? absent : print_cuda_body(expr, cuda_names(tiling));
+}
+
 /// What a gate reads that changes from tile to tile of a row.
 constexpr Variable kTileVariables[] = {Variable::kTileMax, Variable::kGap, Variable::kJ,
                                        Variable::kK0, Variable::kK1};
@@ -80,7 +84,8 @@ constexpr Variable kBoundVariables[] = {Variable::kQ0, Variable::kQ1, Variable::
 /// An expression in two steps: what stays the same for many scores or tiles are members of a
 /// struct, and what is left reads them.
 struct RowText {
-  std::string members, values, rest;
+  std::string members, values;
+  CudaBody rest;
 };
 
 /// `parts` and `divisors`, the nodes that stay the same, become members of the struct that hooks
@@ -88,7 +93,7 @@ struct RowText {
 RowText split_text(const Expr& expr, const std::string& name, const std::string& holder,
                    std::vector<std::int32_t> parts, const std::vector<std::int32_t>& divisors,
                    CudaNames names) {
-  RowText text;
+  RowText text{"", "", ""};
   for (const std::int32_t divisor : divisors)
     if (std::ranges::count(parts, divisor) == 0) parts.push_back(divisor);
   const auto is_divisor = [&](std::int32_t node) {
@@ -114,7 +119,7 @@ RowText split_text(const Expr& expr, const std::string& name, const std::string&
   names.divisor = [&](std::int32_t node) {
     return is_divisor(node) ? holder + "." + member(node) : std::string();
   };
-  text.rest = print_cuda(expr, names);
+  text.rest = print_cuda_body(expr, names, name + "_value_");
   return text;
 }
 
@@ -129,14 +134,14 @@ RowText row_text(const Expr& expr, const std::string& name, std::span<const Vari
 constexpr const char* kBounds = "int q0, int q1, int k0, int k1";
 constexpr const char* kIndices = "int i, int j, int q0, int q1, int k0, int k1, int h, int b";
 
-/// `first`: a statement before the one that returns `value`.
 void write_hook(CudaWriter& out, const std::string& signature, const char* pointer,
-                const std::string& value, const std::string& first = "") {
+                const CudaBody& body) {
   out.line("  static __device__ __forceinline__ " + signature + " {");
   if (out.knows_one_sequence && signature.ends_with("int b)"))
     out.generated_line("    b += args.sequences.entry;");
-  if (!first.empty()) out.line("    " + first, out.place_of(pointer, "default"));
-  out.line("    return " + value + ";", out.place_of(pointer, "default"));
+  for (const std::string& local : body.locals)
+    out.line("    " + local, out.place_of(pointer, "default"));
+  out.line("    return " + body.value + ";", out.place_of(pointer, "default"));
   out.line("  }");
 }
 
@@ -152,7 +157,7 @@ void write_mask(CudaWriter& out, const Expr& mask) {
   const std::vector<std::int32_t> divisors = constant_divisors(mask, kPairVariables);
   if (divisors.empty()) {
     write_hook(out, "bool mask(const Args& args, int q, int k, int h, int b)", pointer,
-               cuda_text(mask, "true"));
+               cuda_body(mask, "true"));
     return;
   }
   const RowText text = split_text(mask, "part", "parts", constant_elements(mask, kPairVariables),
@@ -172,11 +177,12 @@ void write_tile_bound(CudaWriter& out, const std::string& name, const Expr& boun
   const std::string signature =
       "bool " + name + "(const Args& args, " + kBounds + ", int h, int b)";
   const std::vector<std::int32_t> divisors = constant_divisors(bound, kBoundVariables);
-  if (divisors.empty()) return write_hook(out, signature, pointer, cuda_text(bound, "true"));
-  const RowText text = split_text(bound, "part", "parts", constant_elements(bound, kBoundVariables),
-                                  divisors, cuda_names(Tiling::kAttend));
-  write_hook(out, signature, pointer, text.rest,
-             "const struct {" + text.members + " } parts = {" + text.values + "};");
+  if (divisors.empty()) return write_hook(out, signature, pointer, cuda_body(bound, "true"));
+  RowText text = split_text(bound, "part", "parts", constant_elements(bound, kBoundVariables),
+                            divisors, cuda_names(Tiling::kAttend));
+  text.rest.locals.insert(text.rest.locals.begin(),
+                          "const struct {" + text.members + " } parts = {" + text.values + "};");
+  write_hook(out, signature, pointer, text.rest);
 }
 
 bool reads_parameter(const Expr& expr) {
@@ -282,11 +288,11 @@ void write_attend_hooks(CudaWriter& out, const Attend& attend) {
   write_tile_bound(out, "tile_visible", attend.classifier.may);
   write_hook(out, "float score(const Args& args, float s, int q, int k, int h, int b)",
              "/attention/score",
-             attend.score.empty() ? "s" : print_cuda(attend.score, score_names()));
+             attend.score.empty() ? "s" : print_cuda_body(attend.score, score_names()));
   if (!attend.score.empty()) write_score_parts(out, attend.score);
   if (attend.sink.empty()) return;
   write_hook(out, "float sink(const Args& args, int q, int h, int b)", "/attention/sink",
-             cuda_text(attend.sink, ""));
+             cuda_body(attend.sink, ""));
 }
 
 void write_branch_hooks(CudaWriter& out, const Program& program) {
@@ -300,7 +306,7 @@ void write_branch_hooks(CudaWriter& out, const Program& program) {
   const auto* merge = find_op<MergeBranch>(program);
   if (merge == nullptr || merge->weight.empty()) return;
   write_hook(out, "float branch_weight(const Args& args, int q, int h, int b)", "/weight",
-             cuda_text(merge->weight, ""));
+             cuda_body(merge->weight, ""));
 }
 
 void write_gate_hooks(CudaWriter& out, const std::optional<Gate>& gate) {
@@ -311,17 +317,21 @@ void write_gate_hooks(CudaWriter& out, const std::optional<Gate>& gate) {
   write_row_struct(out, "GateRow", skip.members + exempt.members);
   write_hook(out, "GateRow gate_row(const Args& args, int i, int q0, int q1, int h, int b)",
              "/gate/skip", "{" + skip.values + (has_both ? ", " : "") + exempt.values + "}");
+  CudaBody gated = skip.rest;
+  if (exempt.rest.value != "false") {
+    gated.value = "(" + skip.rest.value + ") && !(" + exempt.rest.value + ")";
+    std::ranges::copy(exempt.rest.locals, std::back_inserter(gated.locals));
+  }
   write_hook(
       out,
       std::string(
           "bool gate_skip(const Args& args, const GateRow& row, float tile_max, float gap, ") +
           kIndices + ")",
-      "/gate/skip",
-      exempt.rest == "false" ? skip.rest : "(" + skip.rest + ") && !(" + exempt.rest + ")");
+      "/gate/skip", gated);
 }
 
 void write_index_hooks(CudaWriter& out, const Estimate& estimate) {
-  const auto text = [](const Expr& expr) { return cuda_text(expr, "1.0f", Tiling::kPredictor); };
+  const auto text = [](const Expr& expr) { return cuda_body(expr, "1.0f", Tiling::kPredictor); };
   write_hook(out, "float index_q(const Args& args, int index_h, int q, int index_d, int h, int b)",
              "/predictor/estimate/index/q", text(estimate.index_q));
   write_hook(out, "float index_k(const Args& args, int k, int index_d, int b)",
@@ -334,20 +344,20 @@ void write_estimate_hooks(CudaWriter& out, const Estimate& estimate) {
   const char* reference = "/predictor/estimate/reference";
   const std::string bounds = std::string("(const Args& args, ") + kBounds + ")";
   write_hook(out, "bool reference(const Args& args, int q, int k)", reference,
-             cuda_text(estimate.reference, "true"));
+             cuda_body(estimate.reference, "true"));
   write_hook(out, "bool reference_full" + bounds, reference,
-             cuda_text(estimate.reference_classifier.must, "true"));
+             cuda_body(estimate.reference_classifier.must, "true"));
   write_hook(out, "bool reference_possible" + bounds, reference,
-             cuda_text(estimate.reference_classifier.may, "true"));
+             cuda_body(estimate.reference_classifier.may, "true"));
   write_hook(out,
              std::string("bool exclude(const Args& args, float similar_q, float similar_k, ") +
                  kIndices + ")",
              "/predictor/estimate/exclude",
-             cuda_text(estimate.exclude, "false", Tiling::kPredictor));
+             cuda_body(estimate.exclude, "false", Tiling::kPredictor));
   if (estimate.is_indexed()) write_index_hooks(out, estimate);
   if (!estimate.is_given()) return;
   write_hook(out, std::string("float score_of(const Args& args, ") + kIndices + ")",
-             "/predictor/estimate/from", cuda_text(estimate.from, "", Tiling::kPredictor));
+             "/predictor/estimate/from", cuda_body(estimate.from, "", Tiling::kPredictor));
 }
 
 /// What `keep` asks of one variable, apart from a tile's place.
@@ -357,7 +367,7 @@ void write_condition_hook(CudaWriter& out, const std::string& name, const std::s
   write_hook(out,
              "bool " + name + "(const Args& args, " + variable +
                  ", float similar_q, int i, int q0, int q1, int h, int b)",
-             "/predictor/keep", cuda_text(*condition, "true", Tiling::kPredictor));
+             "/predictor/keep", cuda_body(*condition, "true", Tiling::kPredictor));
 }
 
 void write_select_hooks(CudaWriter& out, const Select& select, const KeepQuestion& keep) {

@@ -120,6 +120,7 @@ enum class Site : std::uint8_t {
   kGate,         ///< gate.skip, gate.exempt: (tile_max, gap) and tile indices -> bool
   kSink,         ///< attention.sink: (q, h, b) -> f32
   kWeight,       ///< branches[N].weight: (q, h, b) -> f32
+  kLet,          ///< let: a part of formulas of other sites, of any type
   kTile,         ///< derived from a mask by interval analysis: tile bounds -> bool
   kLaunch,       ///< LaunchProgram: shape, device -> i32
 };
@@ -179,5 +180,13 @@ struct Expr {
 
 /// Same meaning: equal nodes and parameters; source text and positions do not count.
 bool operator==(const Expr& a, const Expr& b);
+
+/// A name that formulas may write for a part of them. The parser puts the nodes in its place, so
+/// nothing behind it knows such names.
+struct LetSymbol {
+  std::string name;
+  Expr expr;  ///< Site::kLet; empty: there is an error in it
+  bool operator==(const LetSymbol&) const = default;
+};
 
 }  // namespace lacuna

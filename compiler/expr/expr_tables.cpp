@@ -89,6 +89,10 @@ constexpr std::array kSites = std::to_array<SiteInfo>({
      kEntry | bits(Variable::kQ, Variable::kNQ, Variable::kNK)},
     {Site::kWeight, "branches.weight", kF32, "what a branch's output of query token q counts",
      kEntry | bits(Variable::kQ, Variable::kNQ, Variable::kNK)},
+    {Site::kLet, "let", std::nullopt, "a part of formulas, which read it by its name",
+     kPair | kIndices | kEstimates |
+         bits(Variable::kS, Variable::kTileMax, Variable::kGap, Variable::kIndexH,
+              Variable::kIndexD)},
     {Site::kTile, "tile", kBool, "a property of the tile, derived from attention.mask",
      kBounds | kEntry},
     {Site::kLaunch, "launch", kI32, "a size or count that a launch needs",
@@ -253,7 +257,8 @@ std::string expr_reference() {
   std::string text = "| site | decides | yields | reads |\n|---|---|---|---|\n";
   for (const SiteInfo& row : kSites) {
     text += "| `" + std::string(row.name) + "` | " + std::string(row.doc) + " | " +
-            std::string(name_of(row.yields)) + " | " + names_offered(row.variables) + " |\n";
+            std::string(row.yields ? name_of(*row.yields) : "any type") + " | " +
+            names_offered(row.variables) + " |\n";
   }
   text += "\n| variable | type | meaning |\n|---|---|---|\n";
   for (const VariableInfo& row : kVariables) {

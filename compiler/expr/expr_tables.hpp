@@ -22,10 +22,10 @@ struct VariableInfo {
 
 struct SiteInfo {
   Site site;
-  std::string_view name;  ///< the field of the spec
-  ExprType yields;
-  std::string_view doc;     ///< what the expression decides, and for each what
-  std::uint32_t variables;  ///< bit n: Variable n may be read
+  std::string_view name;           ///< the field of the spec
+  std::optional<ExprType> yields;  ///< none: any type
+  std::string_view doc;            ///< what the expression decides, and for each what
+  std::uint32_t variables;         ///< bit n: Variable n may be read
 };
 
 /// How an operator is written.

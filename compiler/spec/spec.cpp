@@ -11,6 +11,12 @@ std::vector<ParamSymbol> VariantSpec::param_symbols() const {
   return symbols;
 }
 
+VariantSpec without_let(VariantSpec spec) {
+  spec.let.clear();
+  for (VariantSpec& branch : spec.branches) branch.let.clear();
+  return spec;
+}
+
 std::vector<const PredictorSpec*> VariantSpec::steps() const {
   std::vector<const PredictorSpec*> all;
   if (!predictor) return all;

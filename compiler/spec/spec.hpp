@@ -110,6 +110,7 @@ struct AttentionSpec {
 };
 
 inline constexpr std::size_t kMaxParams = 32;  ///< of a spec; a launch has room for as many
+inline constexpr std::size_t kMaxLets = 64;    ///< names of `let`
 
 struct ParamSpec {
   ParamSymbol symbol;
@@ -232,6 +233,7 @@ struct VariantSpec {
   std::string source;  ///< the paper or code it comes from
   AttentionSpec attention;
   std::vector<ParamSpec> params;  ///< in file order
+  std::vector<LetSymbol> let;     ///< in file order; of a branch: the spec's
   PermuteSpec permute;
   std::optional<PredictorSpec> predictor;
   std::optional<GateSpec> gate;
@@ -263,8 +265,12 @@ SpecDocument read_spec(SourceText source, Diagnostics& diagnostics);
 /// text, or the document itself where it has none.
 std::vector<SpecDocument> branch_documents(const SpecDocument& document);
 
-/// Canonical JSON: read_spec(print_spec(s)) has an equal VariantSpec.
+/// Canonical JSON: read_spec(print_spec(s)) has an equal VariantSpec. A formula that reads names of
+/// `let` is printed as it was written.
 std::string print_spec(const VariantSpec& spec);
+
+/// The spec without names for parts of its formulas: equal for all ways to name them.
+VariantSpec without_let(VariantSpec spec);
 
 /// JSON Schema, draft-07, of the spec language; what specs/schema.json holds.
 std::string spec_json_schema();

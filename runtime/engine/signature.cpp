@@ -35,7 +35,9 @@ Json param_json(const ParamSpec& param) {
 
 }  // namespace
 
-std::string spec_digest(const VariantSpec& spec) { return cache::sha256_hex(print_spec(spec)); }
+std::string spec_digest(const VariantSpec& spec) {
+  return cache::sha256_hex(print_spec(without_let(spec)));
+}
 
 Json signature_json(const Program& program, const LaunchContract& contract) {
   Json tensors = Json::array();

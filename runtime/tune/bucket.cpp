@@ -69,7 +69,7 @@ double density_of(const std::string& bucket) {
 }
 
 std::string variant_of(const VariantSpec& spec, const BuildOptions& options) {
-  VariantSpec bare = spec;
+  VariantSpec bare = without_let(spec);
   bare.name = "variant";
   bare.doc.clear();
   bare.source.clear();

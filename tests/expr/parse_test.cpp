@@ -141,6 +141,7 @@ TEST(parse, nodes_carry_the_bytes_they_came_from) {
 TEST(parse, round_trips_through_text_at_every_site) {
   test::Random random(1);
   for (const SiteInfo& site : all_sites()) {
+    if (!site.yields) continue;  // where any type is right, nothing says that the root is promoted
     const auto set = test::random_parameters(random, {}, false);
     // Random parameters are read by query tokens and heads.
     const bool reads_queries =

@@ -66,6 +66,55 @@ TEST(print_cuda, reads_as_a_person_would_write_it) {
   }
 }
 
+struct PrintedBody {
+  const char *text, *body;
+};
+
+TEST(print_cuda, costly_parts_that_return_are_constants_of_the_body) {
+  for (const PrintedBody& row : {
+           PrintedBody{"s + log(q + 1)", "s + lacuna::log_approx(float(q + 1))"},
+           {"log(q + 1) * s - log(q + 1)",
+            "const float v0 = lacuna::log_approx(float(q + 1)); v0 * s - v0"},
+           // Of parts of parts, those that stand in several places still.
+           {"log(exp(s)) * log(exp(s)) + exp(s) * exp(s)",
+            "const float v0 = lacuna::exp_approx(s); const float v1 = lacuna::log_approx(v0); "
+            "v1 * v1 + v0 * v0"},
+           {"sqrt(exp(s) + 1) * sqrt(exp(s) + 1)",
+            "const float v0 = sqrtf(lacuna::exp_approx(s) + 1.0f); v0 * v0"},
+           // Integers are left to NVRTC.
+           {"s + abs(q - k) * abs(q - k)",
+            "s + float(lacuna::wrap_multiply(abs(q - k), abs(q - k)))"},
+           {"s + (hash(q, k) % 8 - hash(q, k))",
+            "const int v0 = lacuna::hash(q, k); "
+            "s + float(lacuna::wrap_subtract(lacuna::modulo<8>(v0), v0))"},
+           // What a condition may leave out is not worked out before it.
+           {"select(k < q, log(s) * log(s), s)",
+            "k < q ? lacuna::log_approx(s) * lacuna::log_approx(s) : s"},
+           {"select(log(s) < 1, log(s), s)",
+            "const float v0 = lacuna::log_approx(s); v0 < 1.0f ? v0 : s"},
+           {"select(k < q and log(s) < 1, log(s), s)",
+            "k < q && lacuna::log_approx(s) < 1.0f ? lacuna::log_approx(s) : s"},
+       }) {
+    const ParsedExpr parsed = parse_expr(row.text, Site::kScore, {});
+    ASSERT_TRUE(parsed.ok()) << row.text;
+    const CudaBody body = print_cuda_body(parsed.expr, kNames, "v");
+    std::string text;
+    for (const std::string& local : body.locals) text += local + " ";
+    EXPECT_EQ(text + body.value, row.body) << row.text;
+  }
+}
+
+TEST(print_cuda, what_has_a_name_is_no_constant_of_the_body) {
+  const Expr expr = parse_expr("log(s) * log(s) - exp(log(s))", Site::kScore, {}).expr;
+  CudaNames names = kNames;
+  names.known = [&](std::int32_t node) {
+    return expr.nodes[static_cast<std::size_t>(node)].op == ExprOp::kLog ? "row.x" : "";
+  };
+  const CudaBody body = print_cuda_body(expr, names);
+  EXPECT_TRUE(body.locals.empty());
+  EXPECT_EQ(body.value, "row.x * row.x - lacuna::exp_approx(row.x)");
+}
+
 /// One function for each expression, its values stored so that nothing is dropped.
 class SourceWriter {
  public:
@@ -87,7 +136,10 @@ class SourceWriter {
   }
 
   void add(const Expr& expr) {
-    text_ += "  out[" + std::to_string(count_++) + "] = float(" + print_cuda(expr, kNames) + ");\n";
+    const CudaBody body = print_cuda_body(expr, kNames);
+    text_ += "  {\n";
+    for (const std::string& local : body.locals) text_ += "    " + local + "\n";
+    text_ += "    out[" + std::to_string(count_++) + "] = float(" + body.value + ");\n  }\n";
   }
 
   CudaSource finish() {

@@ -122,7 +122,7 @@ class RandomExpr {
   RandomExpr(Random& random, Site site, const std::vector<ParamSymbol>& parameters)
       : random_(random), site_(site), parameters_(parameters) {}
 
-  std::string text(int depth) { return text(info(site_).yields, depth); }
+  std::string text(int depth) { return text(info(site_).yields.value_or(ExprType::kF32), depth); }
 
   std::string text(ExprType type, int depth) {
     if (type == ExprType::kBool) return boolean(depth);

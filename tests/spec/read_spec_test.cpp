@@ -110,7 +110,10 @@ TEST(ReadSpec, FillsEveryFieldOfThePredictor) {
   EXPECT_EQ(estimate.group, QuantGroup::kWarp);
   EXPECT_EQ(estimate.reduce, Reduce::kSum);
   EXPECT_EQ(estimate.normalise, Normalise::kLse);
-  EXPECT_EQ(estimate.reference.text, "k < 8");
+  EXPECT_EQ(estimate.reference.text, "early");
+  EXPECT_EQ(print_expr(estimate.reference), "k < 8");
+  ASSERT_EQ(spec.let.size(), 1U);
+  EXPECT_EQ(spec.let[0].name, "early");
   EXPECT_EQ(estimate.exclude.text, "similar_q < a");
 }
 

@@ -176,12 +176,14 @@ TEST(Schema, AgreesWithTheReaderOnMissingFields) {
   }
 }
 
-TEST(Schema, AgreesWithTheReaderOnParamNames) {
+TEST(Schema, AgreesWithTheReaderOnNamesOfParamsAndLet) {
   const SchemaCheck schema;
   for (const std::string& name :
        std::vector<std::string>{"a", "_a", "A1", "1a", "a-b", "a b", "", "$comment", "$a",
                                 std::string(64, 'a'), std::string(65, 'a')}) {
-    const Json spec = {{"version", 1}, {"name", "x"}, {"params", {{name, {{"default", 1}}}}}};
+    Json spec = {{"version", 1}, {"name", "x"}, {"params", {{name, {{"default", 1}}}}}};
+    EXPECT_EQ(schema.accepts(spec), reader_accepts(spec)) << spec.dump();
+    spec = {{"version", 1}, {"name", "x"}, {"let", {{name, "q - k"}}}};
     EXPECT_EQ(schema.accepts(spec), reader_accepts(spec)) << spec.dump();
   }
 }

@@ -34,11 +34,12 @@ inline constexpr const char* kEverything = R"({
            "monotone": true, "doc": "Z", "unit": "tokens" },
     "a": { "range": ["-inf", 2.5], "calibrate": "bisect" }
   },
+  "let": { "$comment": "a part", "early": "k < 8" },
   "permute": { "$comment": "a grid", "hilbert": [2, 3, 5] },
   "predictor": {
     "tile": { "q": 64, "k": 32 }, "smooth": ["k", "q"], "similarity": "gram_max",
     "estimate": { "q": "tokens", "k": "tokens", "bits": 4, "group": "warp", "reduce": "sum",
-                  "normalise": "lse", "reference": "k < 8", "exclude": "similar_q < a" },
+                  "normalise": "lse", "reference": "early", "exclude": "similar_q < a" },
     "keep": "p > a or similar_k < 0", "reuse": 3, "heads": "shared"
   },
   "gate": { "scope": "warp", "skip": "gap < a", "exempt": "k0 < z[q0]", "skips": ["pv", "exp"] },

@@ -68,7 +68,7 @@ std::string kept_choices(const Calibration& calibration) {
 }  // namespace
 
 std::string spec_sha256(const VariantSpec& spec) {
-  VariantSpec plain = spec;
+  VariantSpec plain = without_let(spec);
   plain.doc.clear();
   plain.source.clear();
   for (ParamSpec& param : plain.params) {

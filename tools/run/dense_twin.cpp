@@ -43,7 +43,7 @@ DenseTwin print_twin(VariantSpec twin, const std::vector<ParamSpec>& params) {
 }  // namespace
 
 DenseTwin dense_twin(const VariantSpec& spec) {
-  VariantSpec dense = spec;
+  VariantSpec dense = without_let(spec);
   strip(dense);
   dense.permute = {};
   dense.external_mask = false;
@@ -52,7 +52,7 @@ DenseTwin dense_twin(const VariantSpec& spec) {
 }
 
 DenseTwin branches_twin(const VariantSpec& spec) {
-  VariantSpec dense = spec;
+  VariantSpec dense = without_let(spec);
   for (VariantSpec& branch : dense.branches) strip(branch);
   return print_twin(std::move(dense), spec.params);
 }

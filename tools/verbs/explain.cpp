@@ -77,6 +77,13 @@ std::string print_params(const VariantSpec& spec, bool color) {
   return "\n" + print_table(table, color);
 }
 
+std::string print_let(const VariantSpec& spec, bool color) {
+  if (spec.let.empty()) return "";
+  Table table{.head = {"name", "stands for"}, .rows = {}};
+  for (const LetSymbol& symbol : spec.let) table.rows.push_back({symbol.name, symbol.expr.text});
+  return "\n" + print_table(table, color);
+}
+
 /// The formulas, as folded.
 std::string print_formulas(const Program& program, bool color) {
   const Attend& attend = attend_of(program);
@@ -139,7 +146,7 @@ void print_plan_for_people(const Plan& plan, const VariantSpec& spec, const Prob
           {value.name, value.value, std::string(name_of(value.origin)), value.reason});
   }
   text += print_table(table, color) + print_budget(plan);
-  text += print_formulas(plan.program, color) + print_params(spec, color);
+  text += print_formulas(plan.program, color) + print_let(spec, color) + print_params(spec, color);
   if (plan.target.kind == TargetKind::kCuda)
     text += print_launch(lower_plan(plan), emit_launch_program(plan), shape, color);
   session.print(text);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,7 +16,8 @@ struct ExprError {
   std::uint32_t begin = 0, end = 0;
   std::string message;
   std::vector<std::string> notes, helps;
-  bool loses_place = false;  ///< what stands behind it is not read as it was meant
+  bool loses_place = false;          ///< what stands behind it is not read as it was meant
+  std::optional<std::size_t> let{};  ///< the name of `let` whose definition it is about
 };
 
 }  // namespace lacuna

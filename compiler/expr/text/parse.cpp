@@ -20,8 +20,8 @@ constexpr std::size_t kMaxBytes = std::size_t{1} << 16;  ///< most names would h
 class Parser {
  public:
   Parser(std::string_view text, Site site, std::span<const ParamSymbol> parameters,
-         std::vector<ExprError>& errors)
-      : typing_(text, site, parameters, errors), tokens_(tokenize(text, errors)) {
+         const Lets& lets, std::vector<ExprError>& errors)
+      : typing_(text, site, parameters, lets, errors), tokens_(tokenize(text, errors)) {
     lost_ = std::ranges::any_of(errors, &ExprError::loses_place);
   }
 
@@ -46,7 +46,7 @@ class Parser {
     return -1;
   }
 
-  const ExprBuilder& builder() const { return typing_.builder(); }
+  const Typing& typing() const { return typing_; }
   /// Behind a bracket that is never closed nobody knows what belongs to what.
   std::uint32_t unsure_from() const { return unsure_from_; }
 
@@ -347,9 +347,30 @@ void forget_cut_operands(std::string_view text, std::uint32_t unsure_from,
   });
 }
 
+/// What reads names of `let` is as limited as what it stands for: programs are printed and read
+/// with the definitions in the place of the names.
+void check_written_out(std::uint32_t tree_size, Site site, ParsedExpr& parsed) {
+  constexpr std::uint32_t kNodesOfToken =
+      2 + kMaxParamRank;  // a parameter, its indices, a promotion
+  std::string message = "expression has more than 2000 words and symbols";
+  if (tree_size <= kNodesOfToken * kMaxTokens) {
+    const ParsedExpr again = parse_expr(print_expr(parsed.expr), site, parsed.expr.parameters);
+    if (again.ok()) return;
+    message = again.errors[0].message;
+  }
+  parsed.errors.push_back({Code::kExprTooComplex,
+                           0,
+                           static_cast<std::uint32_t>(parsed.expr.text.size()),
+                           message + " with the names of let written out",
+                           {},
+                           {}});
+  parsed.expr = {};
+}
+
 }  // namespace
 
-ParsedExpr parse_expr(std::string_view text, Site site, std::span<const ParamSymbol> parameters) {
+ParsedExpr parse_expr(std::string_view text, Site site, std::span<const ParamSymbol> parameters,
+                      const Lets& lets) {
   ParsedExpr parsed;
   if (text.size() > kMaxBytes) {
     parsed.errors.push_back({Code::kExprTooComplex,
@@ -357,16 +378,18 @@ ParsedExpr parse_expr(std::string_view text, Site site, std::span<const ParamSym
                              1,
                              "expression has more than " + std::to_string(kMaxBytes) + " bytes",
                              {},
-                             {},
-                             false});
+                             {}});
     return parsed;
   }
-  Parser parser(text, site, parameters, parsed.errors);
+  Parser parser(text, site, parameters, lets, parsed.errors);
   const int root = parser.run();
   forget_cut_operands(text, parser.unsure_from(), parsed.errors);
-  if (parsed.ok()) {
-    parsed.expr = parser.builder().extract(root, {parameters.begin(), parameters.end()});
+  parsed.lets = parser.typing().lets_read();
+  if (parsed.ok() && root >= 0) {
+    const ExprBuilder& builder = parser.typing().builder();
+    parsed.expr = builder.extract(root, {parameters.begin(), parameters.end()});
     parsed.expr.text = text;
+    if (!parsed.lets.empty()) check_written_out(builder.tree_size(root), site, parsed);
   }
   std::stable_sort(parsed.errors.begin(), parsed.errors.end(),
                    [](const ExprError& a, const ExprError& b) { return a.begin < b.begin; });

@@ -9,6 +9,7 @@
 
 #include "compiler/expr/bounds/ranges.hpp"
 #include "compiler/expr/number_text.hpp"
+#include "compiler/expr/text/repeated_parts.hpp"
 
 namespace lacuna {
 namespace {
@@ -156,10 +157,30 @@ class CudaPrinter {
     for (const ExprNode& node : expr.nodes) ranges_.push_back(range_of(node));
   }
 
-  std::string print(std::int32_t id, Precedence precedence) const {
-    if (names_.known) {
-      if (std::string known = names_.known(id); !known.empty()) return known;
+  CudaBody print_body(const std::string& prefix) {
+    std::vector<bool> is_known;
+    for (std::size_t id = 0; id < expr_.nodes.size(); ++id)
+      is_known.push_back(!known_name(static_cast<std::int32_t>(id)).empty());
+    const std::vector<bool> is_local = repeated_parts(expr_, is_known);
+    local_names_.resize(expr_.nodes.size());
+    std::vector<std::string> locals;
+    for (std::size_t id = 0; id < is_local.size(); ++id) {
+      if (!is_local[id]) continue;
+      const std::string name = prefix + std::to_string(locals.size());
+      const ExprNode& node = expr_.nodes[id];
+      locals.push_back("const " + std::string(cuda_name(node.type)) + " " + name + " = " +
+                       print_node(node).text + ";");
+      local_names_[id] = name;
     }
+    CudaBody body(print(static_cast<std::int32_t>(expr_.nodes.size()) - 1, kTernary));
+    body.locals = std::move(locals);
+    return body;
+  }
+
+  std::string print(std::int32_t id, Precedence precedence) const {
+    if (!local_names_.empty() && !local_names_[static_cast<std::size_t>(id)].empty())
+      return local_names_[static_cast<std::size_t>(id)];
+    if (std::string known = known_name(id); !known.empty()) return known;
     const ExprNode& node = at(id);
     const auto [text, own] = print_node(node);
     return own < precedence ? "(" + text + ")" : text;
@@ -178,6 +199,10 @@ class CudaPrinter {
     std::string text;
     Precedence precedence;
   };
+
+  std::string known_name(std::int32_t id) const {
+    return names_.known ? names_.known(id) : std::string();
+  }
 
   const ExprNode& at(std::int32_t id) const { return expr_.nodes[static_cast<std::size_t>(id)]; }
   std::string_view function_of(const ExprNode& node) const {
@@ -283,6 +308,7 @@ class CudaPrinter {
   const Expr& expr_;
   const CudaNames& names_;
   std::vector<ValueRange> ranges_;
+  std::vector<std::string> local_names_;  ///< of nodes that are constants of the body
 };
 
 }  // namespace
@@ -293,6 +319,10 @@ std::string print_cuda(const Expr& expr, const CudaNames& names) {
 
 std::string print_cuda(const Expr& expr, std::int32_t node, const CudaNames& names) {
   return CudaPrinter(expr, names).print(node, kTernary);
+}
+
+CudaBody print_cuda_body(const Expr& expr, const CudaNames& names, const std::string& prefix) {
+  return CudaPrinter(expr, names).print_body(prefix);
 }
 
 std::string print_cuda_element(const Expr& element, const CudaNames& names) {

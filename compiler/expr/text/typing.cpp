@@ -5,7 +5,6 @@
 #include <cmath>
 #include <limits>
 
-#include "compiler/diag/other_words.hpp"
 #include "compiler/expr/text/conditions.hpp"
 
 namespace lacuna {
@@ -112,137 +111,6 @@ Operand Typing::number(std::string_view text, bool is_real, bool negative, std::
   error.notes.emplace_back("i32 holds -2147483648 to 2147483647");
   error.helps.push_back("write an f32 number: " + std::string(negative ? "-" : "") +
                         std::string(text) + ".0");
-  return {-1, begin, end};
-}
-
-const ParamSymbol* Typing::find_parameter(std::string_view name) const {
-  const auto found = std::find_if(parameters_.begin(), parameters_.end(),
-                                  [&](const ParamSymbol& p) { return p.name == name; });
-  return found == parameters_.end() ? nullptr : &*found;
-}
-
-std::vector<std::string> Typing::offered_notes() const {
-  std::string variables = std::string(info(site_).name) + " reads";
-  for (const VariableInfo& row : all_variables()) {
-    if (offers(site_, row.variable)) variables += " " + std::string(row.name);
-  }
-  std::vector<std::string> notes = {std::move(variables)};
-  std::string parameters;
-  for (const ParamSymbol& symbol : parameters_) {
-    parameters += (parameters.empty() ? "parameters: " : ", ") + symbol.name + " (" +
-                  print_shape(symbol) + ")";
-  }
-  if (!parameters.empty()) notes.push_back(std::move(parameters));
-  return notes;
-}
-
-/// Once for each name of a formula.
-Operand Typing::unknown_name(std::string_view name, std::uint32_t begin, std::uint32_t end) {
-  if (std::ranges::find(unknown_names_, name) == unknown_names_.end()) {
-    unknown_names_.emplace_back(name);
-    report_unknown(name, begin, end);
-  }
-  return {-1, begin, end};
-}
-
-void Typing::report_unknown(std::string_view name, std::uint32_t begin, std::uint32_t end) {
-  if (const OperatorInfo* function = find_function(name)) {
-    ExprError& error = report(Code::kExprSyntax, begin, end, quoted(name) + " is a function");
-    error.helps.push_back("write " +
-                          std::string(function->doc.substr(0, function->doc.find(')') + 1)));
-    return;
-  }
-  if (const VariableInfo* variable = find_variable(name)) {
-    ExprError& error = report(Code::kExprUnknownName, begin, end,
-                              quoted(name) + " cannot be read in " + std::string(info(site_).name));
-    std::string sites;
-    for (const SiteInfo& row : all_sites()) {
-      const bool internal = row.site == Site::kTile || row.site == Site::kLaunch;
-      if (internal || !offers(row.site, variable->variable)) continue;
-      sites += (sites.empty() ? "" : ", ") + std::string(row.name);
-    }
-    error.notes.push_back(std::string(name) + " is the " + std::string(variable->doc) +
-                          (sites.empty() ? "" : "; it can be read in " + sites));
-    for (std::string& note : offered_notes()) error.notes.push_back(std::move(note));
-    const bool of_tiles = offers(site_, Variable::kK0);
-    if (of_tiles && variable->variable == Variable::kQ)
-      error.helps.emplace_back("a tile has the queries `q0` to `q1`");
-    else if (of_tiles && variable->variable == Variable::kK)
-      error.helps.emplace_back("a tile has the keys `k0` to `k1`");
-    else if (site_ == Site::kGate)
-      error.helps.emplace_back("of the scores of a tile a gate knows the largest, `tile_max`");
-    return;
-  }
-  std::vector<std::string> candidates = {"true", "false", "inf", "and", "or", "not"};
-  for (const VariableInfo& row : all_variables()) {
-    if (offers(site_, row.variable)) candidates.emplace_back(row.name);
-  }
-  for (const ParamSymbol& symbol : parameters_) candidates.push_back(symbol.name);
-  ExprError& error = report(Code::kExprUnknownName, begin, end,
-                            quoted(name) + " is neither a variable of " +
-                                std::string(info(site_).name) + " nor a parameter");
-  error.notes = offered_notes();
-  const std::string nearest = nearest_word(name, candidates);
-  if (!nearest.empty())
-    error.helps.push_back("did you mean " + quoted(nearest) + "?");
-  else if (std::string otherwise = said_otherwise(name); !otherwise.empty())
-    error.helps.push_back(std::move(otherwise));
-  else
-    error.helps.push_back("what a caller passes is declared: \"params\": { \"" + std::string(name) +
-                          "\": { \"shape\": \"scalar\" } }");
-}
-
-Operand Typing::not_a_function(std::string_view name, std::uint32_t begin, std::uint32_t end) {
-  ExprError& error =
-      report(Code::kExprUnknownName, begin, end, quoted(name) + " is not a function");
-  if (const ParamSymbol* symbol = find_parameter(name)) {
-    if (symbol->shape.empty())
-      error.helps.push_back(quoted(name) + " is a scalar parameter: write `" + std::string(name) +
-                            "`");
-    else
-      error.helps.push_back(quoted(name) + " is a parameter; indices stand in brackets: `" +
-                            std::string(name) + "[...]`");
-    return {-1, begin, end};
-  }
-  std::vector<std::string> functions;
-  std::string list = "functions:";
-  for (const OperatorInfo& row : all_operators()) {
-    if (row.notation != Notation::kCall) continue;
-    functions.emplace_back(row.spelling);
-    list += " " + std::string(row.spelling);
-  }
-  error.notes.push_back(std::move(list));
-  if (std::string otherwise = said_otherwise(name); !otherwise.empty())
-    error.helps.push_back(std::move(otherwise));
-  else if (const std::string nearest = nearest_word(name, functions); !nearest.empty())
-    error.helps.push_back("did you mean " + quoted(nearest) + "?");
-  return {-1, begin, end};
-}
-
-Operand Typing::name(std::string_view name, std::uint32_t begin, std::uint32_t name_end) {
-  if (const VariableInfo* variable = find_variable(name);
-      variable && offers(site_, variable->variable)) {
-    return located(builder_.variable(variable->variable), begin, name_end);
-  }
-  if (const ParamSymbol* symbol = find_parameter(name)) {
-    return parameter(*symbol, {}, begin, name_end);
-  }
-  return unknown_name(name, begin, name_end);
-}
-
-Operand Typing::indexed(std::string_view name, std::uint32_t begin, std::uint32_t name_end,
-                        std::span<const Operand> indices, std::uint32_t end) {
-  if (const ParamSymbol* symbol = find_parameter(name)) {
-    return parameter(*symbol, indices, begin, end);
-  }
-  const VariableInfo* variable = find_variable(name);
-  if (variable && offers(site_, variable->variable)) {
-    report(Code::kExprIndex, begin, end, quoted(name) + " is a variable and has no indices")
-        .helps.push_back("write `" + std::string(name) + "`: it is the " +
-                         std::string(variable->doc));
-    return {-1, begin, end};
-  }
-  unknown_name(name, begin, name_end);
   return {-1, begin, end};
 }
 
@@ -357,17 +225,16 @@ Operand Typing::apply(const OperatorInfo& op, std::span<const Operand> operands,
 int Typing::result(Operand root) {
   if (!root.ok()) return -1;
   const SiteInfo& site = info(site_);
-  const ExprType got = type_of(root);
-  if (got == site.yields) return root.node;
-  if (site.yields == ExprType::kF32 && got == ExprType::kI32) return promoted(root.node);
-  ExprError& error =
-      report(Code::kExprType, root.begin, root.end,
-             std::string(site.name) + ": expected " + std::string(name_of(site.yields)) + ", got " +
-                 std::string(name_of(got)));
-  error.notes.push_back(std::string(site.name) + " yields " + std::string(name_of(site.yields)) +
-                        ": " + std::string(site.doc));
-  const Expected wanted{site.yields == ExprType::kF32, site.yields != ExprType::kBool,
-                        site.yields == ExprType::kBool};
+  const ExprType got = type_of(root), yields = site.yields.value_or(got);
+  if (got == yields) return root.node;
+  if (yields == ExprType::kF32 && got == ExprType::kI32) return promoted(root.node);
+  ExprError& error = report(Code::kExprType, root.begin, root.end,
+                            std::string(site.name) + ": expected " + std::string(name_of(yields)) +
+                                ", got " + std::string(name_of(got)));
+  error.notes.push_back(std::string(site.name) + " yields " + std::string(name_of(yields)) + ": " +
+                        std::string(site.doc));
+  const Expected wanted{yields == ExprType::kF32, yields != ExprType::kBool,
+                        yields == ExprType::kBool};
   error.helps.push_back(conversion_help(wanted, got, source(root)));
   return -1;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 #include "compiler/expr/builder.hpp"
 #include "compiler/expr/expr_tables.hpp"
 #include "compiler/expr/text/expr_error.hpp"
+#include "compiler/expr/text/lets.hpp"
 
 namespace lacuna {
 
@@ -27,8 +29,8 @@ struct Operand {
 class Typing {
  public:
   Typing(std::string_view text, Site site, std::span<const ParamSymbol> parameters,
-         std::vector<ExprError>& errors)
-      : text_(text), site_(site), parameters_(parameters), errors_(errors) {}
+         const Lets& lets, std::vector<ExprError>& errors)
+      : text_(text), site_(site), parameters_(parameters), lets_(lets), errors_(errors) {}
 
   /// `text` is a number as tokenised; `negative` if a minus sign stands before it.
   Operand number(std::string_view text, bool is_real, bool negative, std::uint32_t begin,
@@ -62,12 +64,20 @@ class Typing {
   ExprType type_of(const Operand& operand) const { return builder_[operand.node].type; }
   std::string source(const Operand& operand) const;
   const ExprBuilder& builder() const { return builder_; }
+  /// The names of `let` that were read, by their index.
+  std::vector<std::size_t> lets_read() const;
 
  private:
   const ParamSymbol* find_parameter(std::string_view name) const;
   Operand located(int node, std::uint32_t begin, std::uint32_t end);
+  void explain_variable(const VariableInfo& variable, ExprError& error) const;
   Operand unknown_name(std::string_view name, std::uint32_t begin, std::uint32_t end);
   void report_unknown(std::string_view name, std::uint32_t begin, std::uint32_t end);
+  std::optional<std::size_t> find_let(std::string_view name) const;
+  Operand defined(std::size_t let, std::uint32_t begin, std::uint32_t end);
+  int copied(const Expr& expr, std::uint32_t begin, std::uint32_t end);
+  void report_undefined(std::size_t let, std::uint32_t begin, std::uint32_t end);
+  bool has_variables_of(std::size_t let, std::uint32_t begin, std::uint32_t end);
   Operand parameter(const ParamSymbol& symbol, std::span<const Operand> indices,
                     std::uint32_t begin, std::uint32_t end);
   bool check_missing_indices(const ParamSymbol& symbol, std::size_t count, std::uint32_t begin,
@@ -87,14 +97,18 @@ class Typing {
   bool report_conditions(const OperatorInfo& op, std::span<const Operand> operands);
   std::string literal_help(const Operand& operand) const;
   int promoted(int node);
+  std::string offered_variables() const;
   std::vector<std::string> offered_notes() const;
 
   std::string_view text_;
   Site site_;
   std::span<const ParamSymbol> parameters_;
+  Lets lets_;
   std::vector<ExprError>& errors_;
   ExprBuilder builder_;
   std::vector<std::string> unknown_names_;  ///< that are reported
+  static constexpr int kUnseen = -2;
+  std::vector<int> let_nodes_;  ///< of each name of `let`: its node, -1 after an error, or kUnseen
 };
 
 /// "[heads, n_q]", or "scalar".

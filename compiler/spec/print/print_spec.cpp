@@ -59,9 +59,18 @@ Json permute_json(const PermuteSpec& permute) {
   return object;
 }
 
+/// As it was written where it reads names of `let`, which nodes do not know.
+std::string formula_text(const Expr& expr, Site site, const std::vector<LetSymbol>& let) {
+  if (let.empty() || expr.text.empty()) return print_expr(expr);
+  const ParsedExpr written = parse_expr(expr.text, site, expr.parameters, {let});
+  const bool is_same = written.ok() && !written.lets.empty() && written.expr == expr;
+  return is_same ? expr.text : print_expr(expr);
+}
+
 /// The value of a slot; null stands for "not given".
 struct SlotPrinter {
   const SpecField& field;
+  const VariantSpec& spec;
 
   Json operator()(std::monostate) const { return nullptr; }
   Json operator()(const int* value) const {
@@ -79,7 +88,7 @@ struct SlotPrinter {
     return *value ? f32_number(**value) : Json(nullptr);
   }
   Json operator()(const Expr* expr) const {
-    return expr->empty() ? Json(nullptr) : Json(print_expr(*expr));
+    return expr->empty() ? Json(nullptr) : Json(formula_text(*expr, field.site, spec.let));
   }
   Json operator()(const std::vector<ParamDim>* shape) const { return print_shape(*shape); }
   Json operator()(const ParamSpec* param) const { return param_json(field, *param); }
@@ -107,7 +116,7 @@ struct SlotPrinter {
 
 Json value_json(const SpecField& field, const SpecDraft& draft) {
   if (field.slot == nullptr) return nullptr;
-  return std::visit(SlotPrinter{field}, field.slot(draft));
+  return std::visit(SlotPrinter{field, *draft.spec}, field.slot(draft));
 }
 
 Json object_json(std::string_view path, const SpecDraft& draft, const SpecDraft& plain);
@@ -146,6 +155,8 @@ Json object_json(std::string_view path, const SpecDraft& draft, const SpecDraft&
       for (ParamSpec& param : draft.spec->params)
         object[key][param.symbol.name] =
             object_json("params.*", {.spec = draft.spec, .param = &param}, plain);
+    } else if (field->kind == SpecFieldKind::kLet) {
+      for (const LetSymbol& symbol : draft.spec->let) object[key][symbol.name] = symbol.expr.text;
     } else if (field->kind == SpecFieldKind::kObject) {
       const bool may_be_absent = field->slot != nullptr;
       if (may_be_absent && value_json(*field, draft).is_null()) continue;
@@ -169,6 +180,7 @@ Json object_json(std::string_view path, const SpecDraft& draft, const SpecDraft&
 std::string print_spec(const VariantSpec& spec) {
   VariantSpec copy = spec;  // slots point into a spec that may be written
   VariantSpec plain;
+  plain.let = spec.let;
   plain.gate.emplace();
   plain.predictor.emplace().estimate.emplace().index.emplace();
   ParamSpec plain_param;

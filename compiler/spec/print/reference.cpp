@@ -36,6 +36,8 @@ std::string value_text(const SpecField& field) {
       return "object";
     case SpecFieldKind::kParams:
       return "object of parameters";
+    case SpecFieldKind::kLet:
+      return "object of expressions";
     case SpecFieldKind::kBranches:
       return "list of 2 to " + std::to_string(kMostBranches) + " objects";
     case SpecFieldKind::kAsRoot:
@@ -100,7 +102,8 @@ std::string fields_table() {
 std::string readers_of(Variable variable) {
   std::string out;
   for (const SpecField& field : spec_fields())
-    if (field.kind == SpecFieldKind::kExpression && offers(field.site, variable))
+    if (field.kind == SpecFieldKind::kExpression && field.site != Site::kLet &&
+        offers(field.site, variable))
       out.append(out.empty() ? "`" : ", `").append(shown_path(field)).append("`");
   return out;
 }
@@ -130,7 +133,7 @@ std::string shown_path(const SpecField& field) {
   std::string out(field.path);
   const std::size_t star = out.find(".*");
   if (star == std::string::npos) return out;
-  return out.replace(star, 2, out.starts_with("params") ? ".NAME" : "[N]");
+  return out.replace(star, 2, out.starts_with("branches") ? "[N]" : ".NAME");
 }
 
 std::string values_text(const SpecField& field) { return value_text(field) + plural_text(field); }

@@ -59,11 +59,11 @@ Json set_of(const Json& item) {
 
 Json object_json(std::string_view path);
 
-Json params_json() {
-  const Json param = object_json("params.*");
+/// An object whose keys are names of the author's choice.
+Json named_json(const Json& member) {
   return {{"type", "object"},
           {"properties", {{kCommentKey, {{"type", "string"}}}}},
-          {"patternProperties", {{kParamNamePattern, param}}},
+          {"patternProperties", {{kParamNamePattern, member}}},
           {"additionalProperties", false}};
 }
 
@@ -73,7 +73,9 @@ Json one_json(const SpecField& field) {
     case SpecFieldKind::kObject:
       return object_json(field.path);
     case SpecFieldKind::kParams:
-      return params_json();
+      return named_json(object_json("params.*"));
+    case SpecFieldKind::kLet:
+      return named_json({{"type", "string"}});
     case SpecFieldKind::kBranches:
       return {{"type", "array"},
               {"items", object_json("branches.*")},

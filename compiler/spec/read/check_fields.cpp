@@ -51,7 +51,8 @@ class FieldChecker {
       }
       return;
     }
-    if (path == "params" && has_too_many(node)) {
+    if ((path == "params" && has_too_many(node, label, kMaxParams, "parameters")) ||
+        (path == "let" && has_too_many(node, label, kMaxLets, "names"))) {
       has_excess_ = true;
       return;
     }
@@ -63,12 +64,17 @@ class FieldChecker {
       if (child.key == kCommentKey) {
         if (!child.is(Kind::kString)) errors_.wrong_type(child, child_label, "a string");
       } else if (path == "params") {
-        parameter(child, child_label);
+        if (!is_param_name(child.key)) illegal_name(child, path, "a parameter name");
+        object(child, "params.*", child_label);
+      } else if (path == "let") {
+        if (!is_param_name(child.key)) illegal_name(child, path, "a name that formulas can read");
+        value(child, *find_field(path, "*"), child_label);
       } else if (field == nullptr) {
         meant.push_back(errors_.unknown_key(child, keys_of(path), label));
       } else if (field->most_steps > 1 && child.is(Kind::kArray)) {
         steps(child, *field, child_label);
-      } else if (field->kind == SpecFieldKind::kObject || field->kind == SpecFieldKind::kParams) {
+      } else if (field->kind == SpecFieldKind::kObject || field->kind == SpecFieldKind::kParams ||
+                 field->kind == SpecFieldKind::kLet) {
         object(child, std::string(field->path), child_label);
       } else {
         value(child, *field, child_label);
@@ -102,29 +108,30 @@ class FieldChecker {
     }
   }
 
-  /// More parameters than a launch can pass; nothing is read then that could refer to them.
-  bool has_too_many(JsonNode& params) {
+  /// More members than there may be; nothing is read then that could refer to them.
+  bool has_too_many(JsonNode& node, const std::string& label, std::size_t most,
+                    const std::string& what) {
     std::size_t count = 0;
     JsonNode* first_beyond = nullptr;
-    for (JsonNode& child : params.children)
-      if (child.key != kCommentKey && ++count == kMaxParams + 1) first_beyond = &child;
+    for (JsonNode& child : node.children)
+      if (child.key != kCommentKey && ++count == most + 1) first_beyond = &child;
     if (first_beyond == nullptr) return false;
     Diagnostic& d = errors_.report(Code::kOutOfRange, *first_beyond,
-                                   "params: expected at most " + std::to_string(kMaxParams) +
-                                       " parameters, got " + std::to_string(count));
+                                   label + ": expected at most " + std::to_string(most) + " " +
+                                       what + ", got " + std::to_string(count));
     d.span = first_beyond->key_span;
-    d.notes.emplace_back("every launch passes all of them in one block of arguments");
+    if (label == "params")
+      d.notes.emplace_back("every launch passes all of them in one block of arguments");
     return true;
   }
 
-  void parameter(JsonNode& node, const std::string& label) {
-    if (!is_param_name(node.key)) {
-      Diagnostic& d = errors_.report(Code::kOutOfRange, node,
-                                     "params: \"" + node.key + "\" is not a parameter name");
-      d.span = node.key_span;
-      d.notes.emplace_back(find_field("", "params")->why);
-    }
-    object(node, "params.*", label);
+  void illegal_name(JsonNode& node, const std::string& path, const std::string& what) {
+    Diagnostic& d =
+        errors_.report(Code::kOutOfRange, node, path + ": \"" + node.key + "\" is not " + what);
+    d.span = node.key_span;
+    d.notes.emplace_back(find_field("", path)->why);
+    if (std::string name = nearest_param_name(node.key); !name.empty())
+      d.helps.push_back("such as \"" + name + "\"");
   }
 
   void value(JsonNode& node, const SpecField& field, const std::string& label) {
@@ -165,6 +172,7 @@ class FieldChecker {
     switch (field.kind) {
       case SpecFieldKind::kObject:
       case SpecFieldKind::kParams:
+      case SpecFieldKind::kLet:
       case SpecFieldKind::kAsRoot:
         break;  // seen by object()
       case SpecFieldKind::kBranches:

@@ -80,7 +80,9 @@ void FieldErrors::add_elsewhere(const std::string& key, const std::string& label
       d.helps.push_back("in a branch it stands in \"attention\": { \"" + key + "\": ... }");
       return;
     }
-    if (in_branch && !parent.empty() && path == parent + "." + key) {
+    const bool has_names =
+        field.kind == SpecFieldKind::kParams || field.kind == SpecFieldKind::kLet;
+    if (in_branch && (parent.empty() ? has_names : path == parent + "." + key)) {
       d.helps.push_back(path + " is said once, for all branches");
       return;
     }

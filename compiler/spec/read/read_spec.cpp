@@ -10,6 +10,7 @@
 #include "compiler/spec/read/rules.hpp"
 #include "compiler/spec/spec.hpp"
 #include "compiler/spec/summary.hpp"
+#include "compiler/spec/table/field_words.hpp"
 #include "compiler/spec/table/fields.hpp"
 
 namespace lacuna {
@@ -39,6 +40,7 @@ TokenOrder token_order(std::string_view name) {
 /// "attention.mask", "branches[1].weight"
 std::string label_of(const SpecField& field, const JsonNode& node) {
   constexpr std::string_view kBranches = "/branches/", kOfAll = "branches.*";
+  if (field.site == Site::kLet) return "let." + node.key;
   std::string label(field.path);
   if (!field.path.starts_with(kOfAll)) return label;
   const std::string branch = node.pointer.substr(
@@ -49,15 +51,19 @@ std::string label_of(const SpecField& field, const JsonNode& node) {
 /// Moves checked values into the slots of the field table.
 class SpecLoader {
  public:
-  SpecLoader(const SourceText& source, Diagnostics& diagnostics, VariantSpec& spec)
-      : source_(source), diagnostics_(diagnostics), spec_(spec) {}
+  SpecLoader(const SourceText& source, const JsonNode& root, Diagnostics& diagnostics,
+             VariantSpec& spec)
+      : source_(source), root_(root), diagnostics_(diagnostics), spec_(spec) {}
 
-  void load(const JsonNode& root) {
-    // Expressions need all parameters, wherever the file declares them.
+  void load() {
+    // Expressions need all parameters and names of `let`, wherever the file declares them.
+    const JsonNode& root = root_;
     const JsonNode* params = root.find("params");
     if (params != nullptr && params->usable) load_params(*params);
     knows_names_ = params == nullptr || params->is(JsonNode::Kind::kObject);
     symbols_ = spec_.param_symbols();
+    const JsonNode* let = root.find("let");
+    if (let != nullptr) load_let(*let);
     load_object(root, "", {.spec = &spec_});
     const JsonNode* attention = root.find("attention");
     const JsonNode* branches = root.find("branches");
@@ -66,6 +72,20 @@ class SpecLoader {
                          (spec_.branches.empty() || spec_.branches[0].branch.weight.empty());
     if (!has_lse && (attention == nullptr || attention->find("lse") == nullptr))
       spec_.attention.lse = false;
+  }
+
+  /// Of a spec without errors: names that no formula and no definition reads.
+  void warn_of_unread() {
+    for (std::size_t n = 0; n < spec_.let.size(); ++n) {
+      if (is_read_[n]) continue;
+      const std::string& name = spec_.let[n].name;
+      const JsonNode& node = *root_.find("let")->find(name);
+      diagnostics_.add({.code = Code::kUnusedParam,
+                        .severity = Severity::kWarning,
+                        .message = "let." + name + " is not read by any expression",
+                        .pointer = node.pointer,
+                        .span = node.key_span});
+    }
   }
 
  private:
@@ -82,12 +102,27 @@ class SpecLoader {
     }
   }
 
+  /// Formulas need all names, also those that have no definition for now.
+  void load_let(const JsonNode& let) {
+    knows_names_ = knows_names_ && let.is(JsonNode::Kind::kObject);
+    if (!let.usable) return;
+    for (const JsonNode& node : let.children)
+      if (is_param_name(node.key) && let.find(node.key) == &node)
+        spec_.let.push_back({node.key, {}});
+    is_read_.resize(spec_.let.size());
+    for (known_ = 0; known_ < spec_.let.size(); ++known_) {
+      const JsonNode& node = *let.find(spec_.let[known_].name);
+      if (node.usable) store_expression(node, *find_field("let", "*"), spec_.let[known_].expr);
+    }
+  }
+
   /// A branch is the attention of the spec with what the branch says in its place.
   void load_branches(const JsonNode& node) {
     VariantSpec shared;  // what is said of one attend is no branch's (branches/rules_branches.cpp)
     shared.name = spec_.name, shared.doc = spec_.doc, shared.source = spec_.source;
     shared.attention = spec_.attention;
     shared.params = spec_.params;
+    shared.let = spec_.let;
     shared.permute = spec_.permute;
     const auto count = static_cast<int>(node.children.size());
     for (const JsonNode& child : node.children) {
@@ -127,7 +162,7 @@ class SpecLoader {
     for (const JsonNode& node : object.children) {
       const SpecField* field = find_meant_field(path, node.key);
       if (!node.usable || field == nullptr || field->kind == SpecFieldKind::kParams ||
-          field->kind == SpecFieldKind::kBranches)
+          field->kind == SpecFieldKind::kLet || field->kind == SpecFieldKind::kBranches)
         continue;
       if (field->most_steps > 1) {
         load_predictor(node, *draft.spec);
@@ -216,8 +251,9 @@ class SpecLoader {
   }
 
   void store_expression(const JsonNode& node, const SpecField& field, Expr& slot) {
-    ParsedExpr parsed = parse_expr(node.string, field.site, symbols_);
+    ParsedExpr parsed = parse_expr(node.string, field.site, symbols_, {spec_.let, known_});
     slot = std::move(parsed.expr);
+    for (const std::size_t let : parsed.lets) is_read_[let] = true;
     for (ExprError& error : parsed.errors) {
       // A parameter whose declaration is wrong would draw errors of its own.
       const bool about_types = error.code == Code::kExprType || error.code == Code::kExprIndex;
@@ -225,6 +261,7 @@ class SpecLoader {
       if (error.code == Code::kExprUnknownName && !knows_names_) continue;
       const std::string site = std::string(info(field.site).name) + ": ";
       if (error.message.starts_with(site)) error.message.erase(0, site.size());
+      if (error.let) error.notes.insert(error.notes.begin(), place_of_definition(*error.let));
       diagnostics_.add({.code = error.code,
                         .message = label_of(field, node) + ": " + error.message,
                         .pointer = node.pointer,
@@ -234,10 +271,20 @@ class SpecLoader {
     }
   }
 
+  std::string place_of_definition(std::size_t let) const {
+    const LetSymbol& symbol = spec_.let[let];
+    const JsonNode& node = *root_.find("let")->find(symbol.name);
+    return "'" + symbol.name + "' is defined in line " + std::to_string(node.key_span.line) +
+           ", column " + std::to_string(node.key_span.column) + ": " + quoted_value(source_, node);
+  }
+
   const SourceText& source_;
+  const JsonNode& root_;
   Diagnostics& diagnostics_;
   VariantSpec& spec_;
   std::vector<ParamSymbol> symbols_;
+  std::size_t known_ = 0;      ///< names of `let` that are defined
+  std::vector<bool> is_read_;  ///< of each name of `let`
   bool declarations_sound_ = true;
   bool knows_names_ = true;  ///< of parameters: `params` is an object
 };
@@ -270,8 +317,10 @@ SpecDocument read_spec(SourceText source, Diagnostics& diagnostics) {
     collect_steps(*root, document.spans);
     check_fields(document.source, *root, found);
     if (root->usable) {
-      SpecLoader(document.source, found, document.spec).load(*root);
+      SpecLoader loader(document.source, *root, found, document.spec);
+      loader.load();
       check_rules(document.source, *root, document.spec, found);
+      if (!found.has_errors()) loader.warn_of_unread();
     }
   }
   std::stable_sort(

@@ -67,6 +67,9 @@ void check_conditions(const RuleContext& context);
 /// Those of branches, which the spec has (branches/rules_branches.cpp).
 void check_branches(const RuleContext& context);
 
+/// Those of the names of let (rules_let.cpp), which the spec has.
+void check_let(const RuleContext& context);
+
 /// Those of params.NAME.calibrate; `label` is "params.NAME".
 void check_calibrate(const RuleContext& context, const ParamSpec& param,
                      const JsonNode& declaration, const std::string& label);

@@ -31,8 +31,10 @@ class RuleChecker {
 
   /// Of a spec, or of one of its branches; parameters are the spec's.
   void check() {
-    if (spec_.branch.count == 0)
+    if (spec_.branch.count == 0) {
       for (const ParamSpec& param : spec_.params) check_param(param);
+      check_let(context_);
+    }
     check_tile();
     if (spec_.gate) check_gate(*spec_.gate);
     check_predictor(context_);
@@ -47,6 +49,7 @@ class RuleChecker {
     std::vector<const Expr*> expressions = expressions_of(spec_);
     for (const VariantSpec& branch : spec_.branches)
       for (const Expr* expr : expressions_of(branch)) expressions.push_back(expr);
+    for (const LetSymbol& symbol : spec_.let) expressions.push_back(&symbol.expr);
     for (std::size_t i = 0; i < spec_.params.size(); ++i) {
       const bool used = std::any_of(expressions.begin(), expressions.end(), [&](const Expr* expr) {
         return !expr->empty() && uses_parameter(*expr, static_cast<int>(i));

@@ -36,6 +36,9 @@ class ConditionRules {
                                      std::pair("attention.sink", &attention.sink),
                                      std::pair("weight", &context_.spec.branch.weight)})
       check_formula(path, *expr);
+    if (context_.spec.branch.count == 0)
+      for (const LetSymbol& symbol : context_.spec.let)
+        check_formula(("let." + symbol.name).c_str(), symbol.expr);
     if (const auto& gate = context_.spec.gate) {
       if (!check_condition({"gate.skip", &gate->skip,
                             "only the first tile that a row visits is computed",
@@ -150,9 +153,18 @@ class ConditionRules {
     const JsonNode* node = context_.at(path);
     if (node == nullptr) return;
     for (const ExprNode& part : expr.nodes) {
+      if (is_of_let(expr, part)) continue;  // it is looked at where it is defined
       if (is_comparison(part.op)) check_comparison(path, *node, expr, part);
       if (part.op == ExprOp::kParameter) check_indices(path, *node, expr, part);
     }
+  }
+
+  /// Whether a name of `let` stands in the place of a node.
+  bool is_of_let(const Expr& expr, const ExprNode& node) const {
+    const std::string_view written =
+        std::string_view(expr.text).substr(node.begin, node.end - node.begin);
+    return std::ranges::find(context_.spec.let, written, &LetSymbol::name) !=
+           context_.spec.let.end();
   }
 
   /// A key's number where queries are counted, or the reverse: the same token only where there are
@@ -238,16 +250,19 @@ class ConditionRules {
   }
 
   /// The comparison with `//` in the place of each `/`.
-  static std::string with_floor_division(const Expr& expr, const ExprNode& comparison) {
+  std::string with_floor_division(const Expr& expr, const ExprNode& comparison) const {
     const std::string_view source =
         std::string_view(expr.text).substr(comparison.begin, comparison.end - comparison.begin);
-    std::string text;
+    std::string text = "`";
     for (std::size_t n = 0; n < source.size(); ++n) {
       const bool is_floored = source.substr(n).starts_with("//");
       text += is_floored ? "//" : source[n] == '/' ? "//" : std::string(1, source[n]);
       if (is_floored) ++n;
     }
-    return text;
+    const bool divides_by_name = any_within(expr, comparison, [&](const ExprNode& of) {
+      return of.op == ExprOp::kDivide && is_of_let(expr, of);
+    });
+    return text + (divides_by_name ? "`, and `//` in the definition" : "`");
   }
 
   /// `rank < 0.5`: a share was meant, and a number of tiles is compared.
@@ -287,7 +302,7 @@ class ConditionRules {
       return report("`/` is not rounded, so this compares " + text_of(expr, operand(expr, a, 0)) +
                         " with " + text_of(expr, operand(expr, b, 0)),
                     "both are divided by the same number",
-                    "to compare blocks: `" + with_floor_division(expr, comparison) + "`");
+                    "to compare blocks: " + with_floor_division(expr, comparison));
     if (!is_equality || (is_whole(expr, a) && is_whole(expr, b))) return;
     if (any_within(expr, comparison, divides) &&
         !any_within(expr, comparison, [](const ExprNode& of) {
@@ -295,7 +310,7 @@ class ConditionRules {
         }))
       return report("`/` is not rounded, so the sides are seldom equal",
                     "`/` of integers is f32, `//` rounds down and stays i32",
-                    "to count whole parts: `" + with_floor_division(expr, comparison) + "`");
+                    "to count whole parts: " + with_floor_division(expr, comparison));
     check_equality(expr, comparison, report);
   }
 

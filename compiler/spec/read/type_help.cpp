@@ -80,7 +80,8 @@ std::string help_for_expression(const SourceText& source, const JsonNode& node,
     return is_condition ? "write one string; conditions are joined by `and` or `or`"
                         : "write one formula in a string";
   if (node.is(Kind::kObject)) return "";
-  if (node.is(Kind::kBoolean) && !is_condition)
+  const bool is_open = !info(field.site).yields;  // a number or a condition
+  if (node.is(Kind::kBoolean) && !is_condition && !is_open)
     return node.boolean ? "write a number in a string: \"0\"" : "leave the field out";
   if (!node.is(Kind::kBoolean) && is_condition) return help_for_condition(source, node, field);
   return "write \"" + text_of(source, node) + "\"";
@@ -139,6 +140,7 @@ std::string object_help(const SourceText& source, const JsonNode& node, const st
     const bool has_name = name != nullptr && name->is(Kind::kString);
     return "names are keys: write { \"" + (has_name ? name->string : "window") + "\": { ... } }";
   }
+  if (path == "let") return "names are keys: write { \"distance\": \"q + n_k - n_q - k\" }";
   if (path == "predictor.estimate" && parse_summary(text.substr(1, text.size() - 2)))
     return "write { \"q\": " + text + ", \"k\": " + text + " }";
   if (path.starts_with("quantise.") && text.find('8') != std::string::npos)
@@ -165,6 +167,14 @@ void name_help(const std::string& text, Diagnostic& diagnostic) {
   }
   name = name.substr(0, name.find_last_not_of('-') + 1);
   if (is_spec_name(name)) diagnostic.helps.push_back("such as \"" + name + "\"");
+}
+
+std::string nearest_param_name(std::string_view text) {
+  std::string name;
+  for (const char c : text) name += is_param_name("a" + std::string(1, c)) ? c : '_';
+  if (!name.empty() && !is_param_name(name)) name.insert(0, "_");
+  const bool says_something = name.find_first_not_of('_') != std::string::npos;
+  return says_something && is_param_name(name) ? name : "";
 }
 
 void counts_help(const std::string& text, const SummaryInfo& row, Diagnostic& diagnostic) {

@@ -27,6 +27,9 @@ std::string value_said_otherwise(const SpecField& field, const std::string& text
 /// Adds the name that is nearest to a text that is none, if there is one.
 void name_help(const std::string& text, Diagnostic& diagnostic);
 
+/// The name of a parameter that is nearest to a text that is none, or "".
+std::string nearest_param_name(std::string_view text);
+
 /// Adds the counts that are nearest to that of `text`, "mean(12)".
 void counts_help(const std::string& text, const SummaryInfo& row, Diagnostic& diagnostic);
 

@@ -17,6 +17,7 @@ std::string expectation(const SpecField& field) {
   switch (field.kind) {
     case SpecFieldKind::kObject:
     case SpecFieldKind::kParams:
+    case SpecFieldKind::kLet:
     case SpecFieldKind::kAsRoot:
       out = "an object";
       break;

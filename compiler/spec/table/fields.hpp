@@ -21,6 +21,7 @@ namespace lacuna {
 enum class SpecFieldKind : std::uint8_t {
   kObject,      ///< fields whose paths begin with this one
   kParams,      ///< an object of objects with names of the author's choice
+  kLet,         ///< an object of expressions with names of the author's choice
   kText,        ///< a string
   kName,        ///< a string that can name files and kernels
   kExpression,  ///< a string in the expression language

@@ -194,14 +194,40 @@ std::string Case::text() const {
 void PrintTo(const Case& c, std::ostream* out) { *out << c.text(); }
 
 const std::vector<std::string>& variant_names() {
-  static const std::vector<std::string> names = {
-      "dense",         "window",         "sink",           "row-sink",        "sigmoid",
-      "int8-sink",     "document",       "softcap",        "alibi",           "distance-table",
-      "bsfa",          "skip-softmax",   "distance-gate",  "warp-gate",       "lists",
-      "external-mask", "flash-decoding", "prefix-lm",      "longformer",      "natten",
-      "t5-bias",       "tree",           "pair-bias",      "values",          "documents",
-      "pair-mask",     "pair-gate",      "int8-tile-gate", "int8-gap-or-max", "int8-closing-gate",
-      "slanted-table", "bucket-bias",    "bucket-bias-mma"};
+  static const std::vector<std::string> names = {"dense",
+                                                 "window",
+                                                 "sink",
+                                                 "row-sink",
+                                                 "sigmoid",
+                                                 "int8-sink",
+                                                 "document",
+                                                 "softcap",
+                                                 "alibi",
+                                                 "distance-table",
+                                                 "bsfa",
+                                                 "skip-softmax",
+                                                 "distance-gate",
+                                                 "warp-gate",
+                                                 "lists",
+                                                 "external-mask",
+                                                 "flash-decoding",
+                                                 "prefix-lm",
+                                                 "longformer",
+                                                 "natten",
+                                                 "t5-bias",
+                                                 "tree",
+                                                 "pair-bias",
+                                                 "values",
+                                                 "documents",
+                                                 "pair-mask",
+                                                 "pair-gate",
+                                                 "int8-tile-gate",
+                                                 "int8-gap-or-max",
+                                                 "int8-closing-gate",
+                                                 "slanted-table",
+                                                 "bucket-bias",
+                                                 "bucket-bias-mma",
+                                                 "fire-bias"};
   return names;
 }
 

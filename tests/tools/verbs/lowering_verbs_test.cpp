@@ -89,6 +89,16 @@ TEST(Explain, ShowsEveryValueItsOriginAndWhatLimitsIt) {
   }
 }
 
+TEST(Explain, ShowsNamesOfPartsAndFormulasWrittenOut) {
+  const CommandResult result =
+      run_lacuna({"explain", source_file("specs/t5-bias.json"), "--arch", "sm_90a"});
+  EXPECT_EQ(result.status, 0) << result.err;
+  for (const char* text :
+       {"  name      stands for\n  distance  abs(q - k)\n", "  near      min(distance, 128)\n",
+        "select(abs(q - k) < 8, abs(q - k), "})
+    EXPECT_NE(result.out.find(text), std::string::npos) << text << "\n" << result.out;
+}
+
 TEST(Explain, JsonHasTheSameValues) {
   const auto document = parse_document(
       run_lacuna({"explain", source_file("specs/bsfa.json"), "--arch", "sm_80,sm_90a", "--json"}));

@@ -1,0 +1,16 @@
+// Parts of a formula that its CUDA text would call for more than once. Part of print_cuda.
+#pragma once
+
+#include <vector>
+
+#include "compiler/expr/expr.hpp"
+
+namespace lacuna {
+
+/// Of each node: whether it calls a costly function, would be printed in several places, and is
+/// needed in any case. What only one side of a condition needs is not worked out before it.
+/// Integers and parameters are left to NVRTC, which finds them again. `is_known`: of each node
+/// whether a name stands in the place of its text, and its operands are not printed.
+std::vector<bool> repeated_parts(const Expr& expr, const std::vector<bool>& is_known);
+
+}  // namespace lacuna
