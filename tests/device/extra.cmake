@@ -229,7 +229,7 @@ foreach(arch sm_100a sm_90a)
 endforeach()
 device_kernel(specs/t5-bias.json 64 bf16 sm_90a sequences)
 device_kernel(specs/t5-bias.json 64 bf16 sm_100a pages)
-  fire_bias_d64_bf16_sm_90a bsfa_d128_f16_sm_90a
+device_kernel(tests/device/specs/fire-bias.json 64 bf16 sm_90a)
 foreach(name int8-lists int8-lists-narrow int8-lists-causal int8-tile-gate int8-gap-or-max
              int8-closing-gate)
   device_kernel(tests/device/specs/${name}.json 64 bf16 sm_90a)

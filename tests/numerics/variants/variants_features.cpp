@@ -397,7 +397,6 @@ bool make_feature_variant(const std::string& name, Variant& v, KernelTile, Rando
   if (name == "distance-table") return make_line_table(v, 1, random), true;
   if (name == "slanted-table") return make_line_table(v, 2, random), true;
   if (name.starts_with("bucket-bias")) return make_bucket_bias(v, random), true;
-  if (name == "distance-table") return make_distance_table(v, random), true;
   if (name == "fire-bias") return make_fire_bias(v, random), true;
   if (name == "first-columns") return make_first_columns(v, random), true;
   if (name == "v-of-k") return make_v_of_k(v), true;
