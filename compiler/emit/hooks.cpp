@@ -4,150 +4,17 @@
 #include <span>
 #include <utility>
 
+#include "compiler/emit/hook_text.hpp"
 #include "compiler/expr/bounds/key_ranges.hpp"
-#include "compiler/expr/expr_tables.hpp"
 #include "compiler/expr/parts/constant_divisors.hpp"
 #include "compiler/expr/parts/constant_parts.hpp"
 #include "compiler/expr/parts/score_parts.hpp"
 #include "compiler/expr/parts/shared_parts.hpp"
 #include "compiler/expr/parts/table_line.hpp"
-#include "compiler/expr/text/print_cuda.hpp"
 #include "compiler/lower/predict/keep.hpp"
 
 namespace lacuna {
 namespace {
-
-/// Tiles are those of attend, or those that the predictor decides about.
-enum class Tiling : std::uint8_t { kAttend, kPredictor };
-
-/// Variables are arguments of the hook, but for the lengths and the number of
-/// heads, which every hook finds in `args`.
-std::string variable_text(Variable variable, Tiling tiling) {
-  switch (variable) {
-    case Variable::kNQ:
-      return "args.attend.n_q";
-    case Variable::kNK:
-      return "args.attend.n_k";
-    case Variable::kNH:
-      return "args.attend.n_h";
-    case Variable::kNI:
-      return tiling == Tiling::kAttend ? "args.attend.q_tiles" : "args.predict.keep_q_tiles";
-    case Variable::kNJ:
-      return tiling == Tiling::kAttend ? "args.attend.k_tiles" : "args.predict.keep_k_tiles";
-    case Variable::kPMax:  // which a kernel finds out and puts among the parts of a row
-      return "row.p_max";
-    default:
-      return std::string(info(variable).name);
-  }
-}
-
-CudaNames cuda_names(Tiling tiling) {
-  return {[tiling](Variable variable) { return variable_text(variable, tiling); },
-          [](const ParamSymbol& symbol) { return "args.param_" + symbol.name; }};
-}
-
-/// Of the score formula, which is worked out for each pair of tokens: what it asks of tanh is what
-/// a weight of 16 bits shows.
-CudaNames score_names() {
-  CudaNames names = cuda_names(Tiling::kAttend);
-  names.has_fast_tanh = true;
-  return names;
-}
-
-std::string cuda_text(const Expr& expr, const char* absent, Tiling tiling = Tiling::kAttend) {
-  return expr.empty() ? absent : print_cuda(expr, cuda_names(tiling));
-}
-
-CudaBody cuda_body(const Expr& expr, const char* absent, Tiling tiling = Tiling::kAttend) {
-  return expr.empty() ? absent : print_cuda_body(expr, cuda_names(tiling));
-}
-
-/// What a gate reads that changes from tile to tile of a row.
-constexpr Variable kTileVariables[] = {Variable::kTileMax, Variable::kGap, Variable::kJ,
-                                       Variable::kK0, Variable::kK1};
-/// What a score reads that changes along a row.
-constexpr Variable kScoreVariables[] = {Variable::kS, Variable::kK};
-
-/// What `keep` reads that changes from tile to tile of a row, and what kernels find out about a row
-/// while they decide it: how many tiles are visible, how similar its queries are.
-constexpr Variable kKeepVariables[] = {
-    Variable::kScore,    Variable::kP,        Variable::kRank, Variable::kMassBefore,
-    Variable::kSimilarQ, Variable::kSimilarK, Variable::kJ,    Variable::kK0,
-    Variable::kK1,       Variable::kVisible,  Variable::kPMax};
-
-/// What a mask reads that changes from pair to pair.
-constexpr Variable kPairVariables[] = {Variable::kQ, Variable::kK};
-
-/// What a bound of a mask reads that changes from tile to tile.
-constexpr Variable kBoundVariables[] = {Variable::kQ0, Variable::kQ1, Variable::kK0, Variable::kK1};
-
-/// An expression in two steps: what stays the same for many scores or tiles are members of a
-/// struct, and what is left reads them.
-struct RowText {
-  std::string members, values;
-  CudaBody rest;
-};
-
-/// `parts` and `divisors`, the nodes that stay the same, become members of the struct that hooks
-/// know as `holder`.
-RowText split_text(const Expr& expr, const std::string& name, const std::string& holder,
-                   std::vector<std::int32_t> parts, const std::vector<std::int32_t>& divisors,
-                   CudaNames names) {
-  RowText text{"", "", ""};
-  for (const std::int32_t divisor : divisors)
-    if (std::ranges::count(parts, divisor) == 0) parts.push_back(divisor);
-  const auto is_divisor = [&](std::int32_t node) {
-    return std::ranges::count(divisors, node) != 0;
-  };
-  const auto member = [&](std::int32_t node) {
-    const auto at = std::ranges::find(parts, node);
-    return at == parts.end() ? std::string() : name + "_" + std::to_string(at - parts.begin());
-  };
-  for (const std::int32_t node : parts) {
-    const auto type = expr.nodes[static_cast<std::size_t>(node)].type;
-    const std::string value = print_cuda(expr, node, names);
-    text.members +=
-        is_divisor(node) ? " lacuna::IntegerDivisor" : " " + std::string(cuda_name(type));
-    text.members += " " + member(node) + ";";
-    text.values += (text.values.empty() ? "" : ", ") +
-                   (is_divisor(node) ? "lacuna::divisor_of(" + value + ")" : value);
-  }
-  names.known = [&](std::int32_t node) {
-    const std::string known = member(node);
-    return known.empty() ? known : holder + "." + known + (is_divisor(node) ? ".value" : "");
-  };
-  names.divisor = [&](std::int32_t node) {
-    return is_divisor(node) ? holder + "." + member(node) : std::string();
-  };
-  text.rest = print_cuda_body(expr, names, name + "_value_");
-  return text;
-}
-
-/// All that stays the same for a work tile, or for a row's scores.
-RowText row_text(const Expr& expr, const std::string& name, std::span<const Variable> changing,
-                 const char* absent, CudaNames names = cuda_names(Tiling::kAttend)) {
-  if (expr.empty()) return {"", "", absent};
-  return split_text(expr, name, "row", constant_parts(expr, changing),
-                    constant_divisors(expr, changing), std::move(names));
-}
-
-constexpr const char* kBounds = "int q0, int q1, int k0, int k1";
-constexpr const char* kIndices = "int i, int j, int q0, int q1, int k0, int k1, int h, int b";
-
-void write_hook(CudaWriter& out, const std::string& signature, const char* pointer,
-                const CudaBody& body) {
-  out.line("  static __device__ __forceinline__ " + signature + " {");
-  if (out.knows_one_sequence && signature.ends_with("int b)"))
-    out.generated_line("    b += args.sequences.entry;");
-  for (const std::string& local : body.locals)
-    out.line("    " + local, out.place_of(pointer, "default"));
-  out.line("    return " + body.value + ";", out.place_of(pointer, "default"));
-  out.line("  }");
-}
-
-void write_row_struct(CudaWriter& out, const std::string& name, const std::string& members) {
-  out.generated_line("  struct " + name + " {" + members + (members.empty() ? "};" : " };"));
-}
 
 /// The mask of one pair. If it divides, the divisors and the parameters that many pairs share are
 /// read once: NVRTC would look up each of them for each of a lane's scores (natten: 13 s, not 4).

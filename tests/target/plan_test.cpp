@@ -186,7 +186,7 @@ TEST(PlanText, ShowsWhatIsLeftForEachScore) {
   EXPECT_EQ(
       plan_line(distance, "score_loop", "sm_90a"),
       "score_loop = 2 FFMA, 0.6 shuffle for each score; 4 integer for each distance  (derived: "
-      "s + a rest of q - k, worked out once for each distance of 16 queries)");
+      "s + a part of q - k, worked out once for each distance of 16 queries)");
   EXPECT_EQ(plan_line(distance, "score_loop", "cpu"), "");
 }
 
