@@ -23,8 +23,7 @@ PlanValue score_loop(const Plan& plan) {
   if (gathers(attend)) return derived("the whole formula for each score", "keys are gathered");
   const ScoreParts parts = split_score(attend.score);
   const bool shares = !packs_heads(plan);
-  return derived(print_score_costs(score_costs(parts, shares)),
-                 print_score_form(parts, shares));
+  return derived(print_score_costs(score_costs(parts, shares)), print_score_form(parts, shares));
 }
 
 PlanValue mask_loop(const Plan& plan) {

@@ -84,64 +84,28 @@ __device__ __forceinline__ void order_shares(const Args& args) {
   });
 }
 
-/// Tiles of each other share that go before one of `share`; `keys`: of the head. Those that are
-/// found go on from those of a tile before.
+/// Tiles of each other share that go before tile n of the order of `share`; `keys`: of the head.
 template <class Config>
-class OthersBefore {
- public:
-  __device__ __forceinline__ OthersBefore(const OrderShare<Config>& share, const u32* keys)
-      : share_(share), keys_(keys) {}
-
-  __device__ __forceinline__ void search(u32 key) {
-    int widest = 1;  // a power of two
-    while (2 * widest <= share_.size) widest *= 2;
+__device__ __forceinline__ int count_of_others_before(const OrderShare<Config>& share,
+                                                      const u32* keys, int n) {
+  const u32 key = keys[share.first() + n];
+  int widest = 1;  // a power of two
+  while (2 * widest <= share.size) widest *= 2;
+  int before[kOrderShares] = {};
 #pragma unroll 1
-    for (int step = widest; step > 0; step /= 2) {
-#pragma unroll
-      for (int s = 0; s < kOrderShares; ++s)
-        if (goes_before(s, before_[s] + step - 1, key)) before_[s] += step;
-    }
-  }
-  __device__ __forceinline__ void advance(u32 key) {
+  for (int step = widest; step > 0; step /= 2) {
 #pragma unroll
     for (int s = 0; s < kOrderShares; ++s) {
-#pragma unroll 1
-      while (goes_before(s, before_[s], key)) ++before_[s];
+      const int next = before[s] + step;
+      if (s == share.number || next > share.count_of(s)) continue;
+      const u32 other = keys[s * share.size + next - 1];
+      if (other < key || (other == key && s < share.number)) before[s] = next;
     }
   }
-  __device__ __forceinline__ int count() const {
-    int all = 0;
+  int all = 0;
 #pragma unroll
-    for (int s = 0; s < kOrderShares; ++s) all += before_[s];
-    return all;
-  }
-
- private:
-  __device__ __forceinline__ bool goes_before(int share, int n, u32 key) const {
-    if (share == share_.number || n >= share_.count_of(share)) return false;
-    const u32 other = keys_[share * share_.size + n];
-    return other < key || (other == key && share < share_.number);
-  }
-
-  const OrderShare<Config>& share_;
-  const u32* const keys_;
-  int before_[kOrderShares] = {};
-};
-
-/// Neighbours in the share's order are a thread's, so that it searches once.
-template <class Config>
-__device__ __forceinline__ void place_share(const OrderShare<Config>& share, const u32* keys) {
-  const int count = share.count_of(share.number);
-  const int each = ceil_div(count, Config::kThreads), begin = thread_index() * each;
-  const int end = smaller(begin + each, count);
-  if (begin >= end) return;
-  OthersBefore<Config> others(share, keys);
-  others.search(keys[share.first() + begin]);
-#pragma unroll 1
-  for (int n = begin; n < end; ++n) {
-    others.advance(keys[share.first() + n]);
-    share.order[n + others.count()] = share.first() + share.share_order[share.first() + n];
-  }
+  for (int s = 0; s < kOrderShares; ++s) all += before[s];
+  return all;
 }
 
 template <class Config, class Hooks, class Args>
@@ -149,12 +113,18 @@ __device__ __forceinline__ void order_last_rows(const Args& args) {
   extern __shared__ __align__(1024) unsigned char block_smem[];
   constexpr int kThreads = Config::kThreads, kMostKeys = Config::kSmemBytes / 4;
   on_order_share<Config>(args, [&](const OrderShare<Config>& share) {
-    if (share.tiles > kMostKeys) return place_share(share, share.keys);
+    const auto place_all = [&](const u32* keys) {
+#pragma unroll 1
+      for (int n = thread_index(); n < share.count_of(share.number); n += kThreads)
+        share.order[n + count_of_others_before(share, keys, n)] =
+            share.first() + share.share_order[share.first() + n];
+    };
+    if (share.tiles > kMostKeys) return place_all(share.keys);
     auto* const keys = reinterpret_cast<u32*>(block_smem);
 #pragma unroll 4
     for (int n = thread_index(); n < share.tiles; n += kThreads) keys[n] = share.keys[n];
     sync_threads<kThreads, 0>();
-    place_share(share, static_cast<const u32*>(keys));
+    place_all(keys);
   });
 }
 

@@ -117,6 +117,7 @@ std::string inline_spec(const std::string& name) {
   if (const std::string narrow = narrow_list_spec(name); !narrow.empty()) return narrow;
   if (const std::string patterns = pattern_spec(name); !patterns.empty()) return patterns;
   if (const std::string pairs = pair_spec(name); !pairs.empty()) return pairs;
+  if (const std::string biases = bias_spec(name); !biases.empty()) return biases;
   return feature_spec(name);
 }
 
@@ -351,7 +352,8 @@ Variant make_variant_of(const Case& c, const KernelTile& tile, std::uint32_t see
                      make_index_variant(c.variant, v, tile, random) ||
                      make_pattern_variant(c.variant, v, tile, random) ||
                      make_pairs_variant(c.variant, v, random) ||
-                     make_feature_variant(c.variant, v, tile, random);
+                     make_feature_variant(c.variant, v, tile, random) ||
+                     make_bias_variant(c.variant, v, tile, random);
   if (!known) std::abort();  // a test names a variant without a twin
   return v;
 }

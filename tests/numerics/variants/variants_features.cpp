@@ -209,92 +209,6 @@ void make_row_sink(Variant& v, Random& random) {
   v.problem.sink = [=](int q, int h, int) { return level[static_cast<std::size_t>(q)] - 0.5 * h; };
 }
 
-constexpr const char* kDistanceTable = R"({"version": 1, "name": "distance-table",
-  "attention": {"mask": "k <= q + n_k - n_q", "score": "0.5 * s + bias[q + n_k - n_q - k + 40]"},
-  "params": {"bias": {"shape": "[heads, n_k]", "doc": "by distance, from 40 on"}}})";
-constexpr const char* kSlantedTable = R"({"version": 1, "name": "slanted-table",
-  "attention": {"mask": "k <= q + n_k - n_q", "score": "0.5 * s + bias[q + n_k - n_q - 2 * k + 40]"},
-  "params": {"bias": {"shape": "[heads, n_k]", "doc": "along a line that is none of distances"}}})";
-
-/// A table that is read along lines, some of which end outside: `along_k` elements from a key to
-/// the one before it.
-void make_line_table(Variant& v, int along_k, Random& random) {
-  make_causal(v);
-  const int n_h = v.problem.n_h, n_k = v.problem.n_k, shift = n_k - v.problem.n_q;
-  std::vector<double> bias;
-  for (int x = 0; x < n_h * n_k; ++x) bias.push_back(as_f32(uniform(random, -2, 2)));
-  v.params = {{"bias", false, bias, {n_h, n_k}}};
-  v.problem.score = [=](double s, int q, int k, int h, int) {
-    const int element = std::clamp(q + shift - along_k * k + 40, 0, n_k - 1);
-    return 0.5 * s + bias[static_cast<std::size_t>(h * n_k + element)];
-  };
-}
-
-/// A bias by buckets of the distance, whose width each head has for itself, beside one that belongs
-/// to the key. `more`: of the spec.
-std::string bucket_bias_spec(const std::string& name, const std::string& more) {
-  return R"({"version": 1, "name": ")" + name + R"(",
-  "attention": {"mask": "k <= q + n_k - n_q",
-    "score": "0.5 * s - tanh(bias[abs(q + n_k - n_q - k) // width]) + level[k]"},
-  "params": {"bias": {"shape": "[heads, 24]"}, "level": {"shape": "[n_k]"},
-             "width": {"type": "i32", "shape": "[heads]", "range": [1, "inf"]}})" +
-         more + "}";
-}
-
-void make_bucket_bias(Variant& v, Random& random) {
-  make_causal(v);
-  const int n_h = v.problem.n_h, shift = v.problem.n_k - v.problem.n_q;
-  const auto of_shape = [&](const char* name, const std::vector<int>& shape) {
-    std::vector<double> values;
-    for (int x = 0; x < (shape.size() == 2 ? 24 * n_h : shape[0]); ++x)
-      values.push_back(as_f32(uniform(random, -2, 2)));
-    v.params.push_back({name, false, values, {shape.begin(), shape.end()}});
-    return values;
-  };
-  const auto bias = of_shape("bias", {n_h, 24}), level = of_shape("level", {v.problem.n_k});
-  const auto width = head_count(v, "width", random, 1, 9);
-  v.problem.score = [=](double s, int q, int k, int h, int) {
-    const int buckets = static_cast<int>(width[static_cast<std::size_t>(h)]);
-    const int bucket = std::min(std::abs(q + shift - k) / buckets, 23);
-    return 0.5 * s - std::tanh(bias[static_cast<std::size_t>(h * 24 + bucket)]) +
-           level[static_cast<std::size_t>(k)];
-  };
-}
-
-/// One part in four places, by its name (FIRE, arXiv:2310.04418).
-constexpr const char* kFireBias = R"x({"version": 1, "name": "fire-bias",
-  "let": {"distance": "q + n_k - n_q - k", "seen": "max(limit, q + n_k - n_q)",
-          "x": "log(c * max(distance, 0) + 1) / log(c * seen + 1)",
-          "first": "max(inner[0] * x + shift[0], 0)", "second": "max(inner[1] * x + shift[1], 0)",
-          "third": "max(inner[2] * x + shift[2], 0)"},
-  "attention": {"mask": "distance >= 0",
-                "score": "s + outer[0] * first + outer[1] * second + outer[2] * third - x * x"},
-  "params": {"c": {"doc": "of the logarithm"}, "limit": {"type": "i32", "doc": "the least length"},
-             "inner": {"shape": "[4]", "doc": "weights"}, "shift": {"shape": "[4]", "doc": "biases"},
-             "outer": {"shape": "[heads, 4]", "doc": "weights of each head"}}})x";
-
-void make_fire_bias(Variant& v, Random& random) {
-  make_causal(v);
-  const int n_h = v.problem.n_h, shift = v.problem.n_k - v.problem.n_q;
-  std::vector<double> inner, bias, outer;
-  for (int x = 0; x < 4; ++x) inner.push_back(as_f32(uniform(random, -2, 2)));
-  for (int x = 0; x < 4; ++x) bias.push_back(as_f32(uniform(random, -1, 1)));
-  for (int x = 0; x < n_h * 4; ++x) outer.push_back(as_f32(uniform(random, -3, 3)));
-  const double c = as_f32(uniform(random, 0.1, 2));
-  v.params = {{"c", false, {c}, {}},
-              {"limit", true, {64}, {}},
-              {"inner", false, inner, {4}},
-              {"shift", false, bias, {4}},
-              {"outer", false, outer, {n_h, 4}}};
-  v.problem.score = [=](double s, int q, int k, int h, int) {
-    const int last = q + shift;
-    const double x = std::log(c * (last - k) + 1) / std::log(c * std::max(64, last) + 1);
-    for (std::size_t n = 0; n < 3; ++n)
-      s += outer[static_cast<std::size_t>(h) * 4 + n] * std::max(inner[n] * x + bias[n], 0.0);
-    return s - x * x;
-  };
-}
-
 constexpr const char* kLongTiles = R"({"version": 1, "name": "long-tiles",
   "attention": {"mask": "k <= q + n_k - n_q"},
   "params": {"window": {"type": "i32", "shape": "[heads]", "doc": "keys before a tile's first query"}},
@@ -371,11 +285,6 @@ std::string feature_spec(const std::string& name) {
   if (name == "columns-pooled") return kColumnsPooled;
   if (name == "shared-heads") return kSharedHeads;
   if (name == "score-rule") return kScoreRule;
-  if (name == "distance-table") return kDistanceTable;
-  if (name == "slanted-table") return kSlantedTable;
-  if (name == "bucket-bias") return bucket_bias_spec(name, "");
-  if (name == "bucket-bias-mma") return bucket_bias_spec(name, R"(, "loader": "cp_async")");
-  if (name == "fire-bias") return kFireBias;
   if (name == "first-columns") return kFirstColumns;
   if (name == "row-sink") return kRowSink;
   if (name == "v-of-k") return kVOfK;
@@ -394,10 +303,6 @@ bool make_feature_variant(const std::string& name, Variant& v, KernelTile, Rando
   if (name == "columns-pooled") return make_columns_pooled(v, random), true;
   if (name == "shared-heads") return make_shared_heads(v, random), true;
   if (name == "score-rule") return make_score_rule(v, random), true;
-  if (name == "distance-table") return make_line_table(v, 1, random), true;
-  if (name == "slanted-table") return make_line_table(v, 2, random), true;
-  if (name.starts_with("bucket-bias")) return make_bucket_bias(v, random), true;
-  if (name == "fire-bias") return make_fire_bias(v, random), true;
   if (name == "first-columns") return make_first_columns(v, random), true;
   if (name == "v-of-k") return make_v_of_k(v), true;
   if (name == "ordered-tokens") return make_ordered_tokens(v, random), true;
