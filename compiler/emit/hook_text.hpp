@@ -39,7 +39,7 @@ inline constexpr Variable kKeepVariables[] = {
 /// What a mask reads that changes from pair to pair.
 inline constexpr Variable kPairVariables[] = {Variable::kQ, Variable::kK};
 
-/// What a bound of a mask reads that changes from tile to tile.
+/// What a condition on a whole tile (full, visible) reads that changes from tile to tile.
 inline constexpr Variable kBoundVariables[] = {Variable::kQ0, Variable::kQ1, Variable::kK0,
                                                Variable::kK1};
 

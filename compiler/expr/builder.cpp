@@ -105,6 +105,13 @@ int ExprBuilder::copy(const ExprNode& node, const ExprChildren& children) {
   }
 }
 
+int ExprBuilder::copy_all(std::span<const ExprNode> nodes) {
+  std::vector<int> moved;
+  moved.reserve(nodes.size());
+  for (const ExprNode& node : nodes) moved.push_back(copy(node, moved_children(node, moved)));
+  return moved.back();
+}
+
 int ExprBuilder::intern(const ExprNode& node) {
   const std::size_t mask = table_.size() - 1;
   std::size_t slot = hash_of(node) & mask;

@@ -70,6 +70,38 @@ enum class ExprOp : std::uint8_t {
 /// Of two numbers: the result is a bool.
 constexpr bool is_comparison(ExprOp op) { return op >= ExprOp::kLess && op <= ExprOp::kNotEqual; }
 
+/// a op b is b mirrored(op) a, of a comparison.
+constexpr ExprOp mirrored(ExprOp op) {
+  switch (op) {
+    case ExprOp::kLess:
+      return ExprOp::kGreater;
+    case ExprOp::kLessEqual:
+      return ExprOp::kGreaterEqual;
+    case ExprOp::kGreater:
+      return ExprOp::kLess;
+    case ExprOp::kGreaterEqual:
+      return ExprOp::kLessEqual;
+    default:
+      return op;
+  }
+}
+
+/// Of f32: does a GPU work it out by its special function unit?
+constexpr bool is_special_function(ExprOp op) {
+  switch (op) {
+    case ExprOp::kDivide:
+    case ExprOp::kExp:
+    case ExprOp::kExp2:
+    case ExprOp::kLog:
+    case ExprOp::kLog2:
+    case ExprOp::kSqrt:
+    case ExprOp::kTanh:
+      return true;
+    default:
+      return false;
+  }
+}
+
 /// Everything an expression can read besides parameters; names and types are in expr_tables.hpp.
 enum class Variable : std::uint8_t {
   kQ,

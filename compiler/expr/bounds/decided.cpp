@@ -61,21 +61,6 @@ struct Question {
   double threshold = 0;
 };
 
-ExprOp mirrored(ExprOp op) {
-  switch (op) {
-    case ExprOp::kLess:
-      return ExprOp::kGreater;
-    case ExprOp::kLessEqual:
-      return ExprOp::kGreaterEqual;
-    case ExprOp::kGreater:
-      return ExprOp::kLess;
-    case ExprOp::kGreaterEqual:
-      return ExprOp::kLessEqual;
-    default:
-      return op;
-  }
-}
-
 bool answer(ExprOp op, double a, double b) {
   switch (op) {
     case ExprOp::kLess:

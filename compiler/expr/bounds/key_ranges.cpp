@@ -108,22 +108,6 @@ class ComparisonOpener {
     }
   }
 
-  /// a op b is b mirrored(op) a.
-  static ExprOp mirrored(ExprOp op) {
-    switch (op) {
-      case ExprOp::kLess:
-        return ExprOp::kGreater;
-      case ExprOp::kLessEqual:
-        return ExprOp::kGreaterEqual;
-      case ExprOp::kGreater:
-        return ExprOp::kLess;
-      case ExprOp::kGreaterEqual:
-        return ExprOp::kLessEqual;
-      default:
-        return op;
-    }
-  }
-
   ExprBuilder builder_;
   AlongTokens along_{builder_};
 };

@@ -13,19 +13,12 @@ namespace lacuna {
 namespace {
 
 int& count_of_kind(ScoreCost& cost, const ExprNode& node) {
+  if (is_special_function(node.op)) return cost.special_functions;
   switch (node.op) {
     case ExprOp::kParameter:
       return cost.loads;
     case ExprOp::kToF32:
       return cost.integer_operations;
-    case ExprOp::kDivide:
-    case ExprOp::kExp:
-    case ExprOp::kExp2:
-    case ExprOp::kLog:
-    case ExprOp::kLog2:
-    case ExprOp::kSqrt:
-    case ExprOp::kTanh:
-      return cost.special_functions;
     case ExprOp::kSelect:
       return cost.decisions;
     default:

@@ -4,10 +4,12 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "compiler/expr/bounds/ranges.hpp"
 #include "compiler/expr/builder.hpp"
+#include "compiler/expr/parts/constant_parts.hpp"
 #include "compiler/expr/parts/score_cost.hpp"
 
 namespace lacuna {
@@ -18,8 +20,8 @@ constexpr int kLeastWork = 3;
 /// A lane works out a distance for queries and keys that are up to 15 tokens from those it is for.
 constexpr double kTokensAway = 16;
 
-/// How nodes change from a query and a key to the next query and the next key, which are equally
-/// far apart: integers gain the same number everywhere, modulo 2^32 as they wrap. What gains 0
+/// What nodes gain from a pair (q, k) to the pair (q + 1, k + 1), whose distance is the same: of an
+/// integer one number for all pairs, modulo 2^32, because integers wrap. A node that gains 0
 /// depends on the distance alone.
 class AlongDiagonal {
  public:
@@ -116,31 +118,21 @@ class AlongDiagonal {
   std::vector<Facts> facts_;
 };
 
-/// The formula from a node on.
+/// The formula whose root is a node of this one.
 Expr part_at(const Expr& formula, std::size_t node) {
   ExprBuilder builder;
-  std::vector<int> moved;
-  moved.reserve(node + 1);
-  for (std::size_t n = 0; n <= node; ++n)
-    moved.push_back(builder.copy(formula.nodes[n], moved_children(formula.nodes[n], moved)));
-  return builder.extract(moved.back(), formula.parameters);
+  const int root = builder.copy_all(std::span(formula.nodes).first(node + 1));
+  return builder.extract(root, formula.parameters);
 }
 
-/// Nodes that read the key, but neither the query nor a value that stands for another part.
+/// Of each node: does it depend on the key alone? It reads k, but not q, and not s, which stands
+/// for the part that was taken before.
 std::vector<bool> nodes_of_key(const Expr& formula) {
-  std::vector<bool> reads_others, is_of_key;
-  std::vector<bool> reads_key;
-  for (const ExprNode& node : formula.nodes) {
-    bool key = is_variable(node, Variable::kK);
-    bool others = is_variable(node, Variable::kQ) || is_variable(node, Variable::kS);
-    for (const std::int32_t child : node.children) {
-      if (child < 0) continue;
-      key = key || reads_key[static_cast<std::size_t>(child)];
-      others = others || reads_others[static_cast<std::size_t>(child)];
-    }
-    reads_key.push_back(key), reads_others.push_back(others);
-    is_of_key.push_back(key && !others);
-  }
+  constexpr Variable kKey[] = {Variable::kK}, kOthers[] = {Variable::kQ, Variable::kS};
+  std::vector<bool> is_of_key = changing_nodes(formula, kKey);
+  const std::vector<bool> reads_others = changing_nodes(formula, kOthers);
+  for (std::size_t n = 0; n < is_of_key.size(); ++n)
+    is_of_key[n] = is_of_key[n] && !reads_others[n];
   return is_of_key;
 }
 std::vector<bool> nodes_of_distance(const Expr& formula) {
@@ -151,8 +143,9 @@ std::vector<bool> nodes_of_distance(const Expr& formula) {
   return is_of_distance;
 }
 
-/// Numbers among the nodes that are shared, of which no other is a part. A product or its negative
-/// is left to what it is a part of, which may be rounded together with it.
+/// The f32 nodes that are shared and not part of another such node. A product or a negative is
+/// taken only if it is the whole formula: inside of a sum the product and the sum may be rounded
+/// once (FMA), and shall be so still.
 std::vector<std::size_t> whole_parts(const Expr& formula, const std::vector<bool>& is_shared) {
   std::vector<std::size_t> parts;
   std::vector<bool> is_outside(formula.nodes.size(), false);

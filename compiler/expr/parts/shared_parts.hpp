@@ -6,7 +6,7 @@
 //   bias[q - k], bias[bit_length(abs(q - k))]     all of it, of the distance
 //   -level[k]                                     all of it, of the key
 //   level[k] + bias[min(abs(q - k), 31)]          both: in `rest`, p + s
-//   table[q, min(abs(q - k), 31)]                 no f32 part
+//   table[q, min(abs(q - k), 31)]                 none: what is shared is an index, not f32
 #pragma once
 
 #include <optional>

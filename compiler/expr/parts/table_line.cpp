@@ -27,11 +27,7 @@ std::optional<int> constant_slope(ExprBuilder& builder, int index, Variable toke
 std::optional<TableLine> table_line(const Expr& formula) {
   if (formula.empty() || formula.root().op != ExprOp::kParameter) return std::nullopt;
   ExprBuilder builder;
-  std::vector<int> moved;
-  moved.reserve(formula.nodes.size());
-  for (const ExprNode& node : formula.nodes)
-    moved.push_back(builder.copy(node, moved_children(node, moved)));
-  const ExprNode element = builder[moved.back()];
+  const ExprNode element = builder[builder.copy_all(formula.nodes)];
   std::optional<TableLine> line;
   for (int dim = 0; dim < kMaxParamRank; ++dim) {
     const std::int32_t index = element.children[static_cast<std::size_t>(dim)];

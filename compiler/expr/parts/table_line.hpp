@@ -1,7 +1,7 @@
-// Tables that a score formula reads along a line: bias[k + 8] has the next element for the next
-// key, and the same one for the next query. A kernel then reads from one address at constant
-// distances, and once for all scores that share an element. Lines along q - k belong to
-// distance_parts.hpp.
+// Tables that a score formula reads along a line: from one key to the next, and from one query to
+// the next, the index of bias[2 * k - q] always gains the same. A kernel then reads from one
+// address at constant offsets, and once for all scores that share an element. Where the index is of
+// q - k or of k alone, shared_parts.hpp goes before.
 #pragma once
 
 #include <optional>

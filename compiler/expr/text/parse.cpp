@@ -347,8 +347,8 @@ void forget_cut_operands(std::string_view text, std::uint32_t unsure_from,
   });
 }
 
-/// What reads names of `let` is as limited as what it stands for: programs are printed and read
-/// with the definitions in the place of the names.
+/// A formula that reads names of `let` must keep the limits of length and depth with their
+/// definitions written out: so programs are printed, and read again.
 void check_written_out(std::uint32_t tree_size, Site site, ParsedExpr& parsed) {
   constexpr std::uint32_t kNodesOfToken =
       2 + kMaxParamRank;  // a parameter, its indices, a promotion

@@ -32,10 +32,11 @@ std::string print_cuda(const Expr& expr, const CudaNames& names);
 /// The same of the part below one node.
 std::string print_cuda(const Expr& expr, std::int32_t node, const CudaNames& names);
 
-/// What a function returns, and constants that it defines before: what would call a costly function
-/// in several places (repeated_parts.hpp). NVRTC does not find all equal calls again: of a score
-/// with the same two logarithms in 15 places attend had 226 lg2 instead of 72, and took 9.6 s
-/// instead of 3.2 (sm_90a, NVRTC 13.0).
+/// The body of a function: the value that it returns, and before that local constants. A part that
+/// calls a costly function and would be printed in several places is such a constant
+/// (repeated_parts.hpp), because NVRTC does not merge all equal calls: for a score with the same
+/// two logarithms in 15 places attend had 226 lg2 instead of 72, and compiled in 9.6 s instead
+/// of 3.2 (sm_90a, NVRTC 13.0).
 struct CudaBody {
   std::vector<std::string> locals;
   std::string value;

@@ -5,21 +5,7 @@
 namespace lacuna {
 namespace {
 
-bool is_costly(ExprOp op) {
-  switch (op) {
-    case ExprOp::kExp:
-    case ExprOp::kExp2:
-    case ExprOp::kLog:
-    case ExprOp::kLog2:
-    case ExprOp::kSqrt:
-    case ExprOp::kTanh:
-    case ExprOp::kDivide:
-    case ExprOp::kHash:
-      return true;
-    default:
-      return false;
-  }
-}
+bool is_costly(ExprOp op) { return is_special_function(op) || op == ExprOp::kHash; }
 
 /// An operand that is asked for only if another one has some value.
 bool is_conditional(ExprOp op, std::size_t operand) {

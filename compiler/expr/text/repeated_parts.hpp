@@ -9,8 +9,8 @@ namespace lacuna {
 
 /// Of each node: whether it calls a costly function, would be printed in several places, and is
 /// needed in any case. What only one side of a condition needs is not worked out before it.
-/// Integers and parameters are left to NVRTC, which finds them again. `is_known`: of each node
-/// whether a name stands in the place of its text, and its operands are not printed.
+/// Equal sums of integers and equal reads of parameters are left as they are: NVRTC merges them.
+/// `is_known`: of each node whether its text is a name, so that its operands are not printed.
 std::vector<bool> repeated_parts(const Expr& expr, const std::vector<bool>& is_known);
 
 }  // namespace lacuna

@@ -6,11 +6,9 @@
 // decides depends on the order, so with a gate the order is that of the spec alone.
 #include "compiler/passes/target/choose_order.hpp"
 
-#include <algorithm>
-
-#include "compiler/expr/bounds/decided.hpp"
 #include "compiler/expr/builder.hpp"
 #include "compiler/expr/parts/score_parts.hpp"
+#include "compiler/spec/declared_ranges.hpp"
 
 namespace lacuna {
 namespace {
@@ -18,11 +16,9 @@ namespace {
 /// slope < 0, which NaN is not either
 Expr descends(const Expr& slope) {
   ExprBuilder builder;
-  std::vector<int> moved;
-  for (const ExprNode& node : slope.nodes)
-    moved.push_back(builder.copy(node, moved_children(node, moved)));
+  const int root = builder.copy_all(slope.nodes);
   const int zero = builder.literal(slope.nodes.back().type, 0);
-  return builder.extract(builder.make(ExprOp::kLess, moved.back(), zero), slope.parameters);
+  return builder.extract(builder.make(ExprOp::kLess, root, zero), slope.parameters);
 }
 
 /// Whether scores grow along the keys, whatever the parameters are within their ranges.
@@ -31,12 +27,7 @@ bool rises_along_keys(const Expr& score, const std::vector<ParamSpec>& params) {
   const ScoreParts parts = split_score(score);
   if (parts.slope.empty()) return false;
   const Expr condition = descends(parts.slope);
-  ReadRanges ranges(condition);
-  for (std::size_t n = 0; n < std::min(ranges.parameters.size(), params.size()); ++n) {
-    ranges.parameters[n] = {std::max(ranges.parameters[n].min, params[n].minimum),
-                            std::min(ranges.parameters[n].max, params[n].maximum)};
-  }
-  return !decided(condition, ranges).value_or(true);
+  return !decided(condition, declared_ranges(condition, params)).value_or(true);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "compiler/expr/bounds/monotonicity.hpp"
 #include "compiler/expr/expr_tables.hpp"
 #include "compiler/expr/print_expr.hpp"
+#include "compiler/spec/declared_ranges.hpp"
 #include "compiler/spec/read/rule_context.hpp"
 #include "compiler/spec/summary.hpp"
 
@@ -79,12 +80,7 @@ class ConditionRules {
 
  private:
   ReadRanges ranges_of(const Expr& expr) const {
-    ReadRanges ranges(expr);
-    for (std::size_t n = 0; n < ranges.parameters.size(); ++n) {
-      const ParamSpec& param = context_.spec.params[n];
-      ranges.parameters[n] = {std::max(ranges.parameters[n].min, param.minimum),
-                              std::min(ranges.parameters[n].max, param.maximum)};
-    }
+    ReadRanges ranges = declared_ranges(expr, context_.spec.params);
     if (is_positive_)
       for (const Variable sum : {Variable::kP, Variable::kPMax, Variable::kMassBefore})
         ranges.variables[static_cast<std::size_t>(sum)].min = 0;

@@ -5,7 +5,7 @@
 //   sums       predict.row_sums: log2 of each row's sum over a share of the keys (SumsOfShares)
 //   estimate   predict.scores: the sums of all shares; then p and score of the share's tiles
 //
-// order_last_rows.cuh puts the tiles in order, if `keep` reads ranks.
+// If `keep` reads ranks, order_last_rows.cuh sorts the tiles behind that.
 #pragma once
 
 #include "select/tokens/tokens.cuh"
