@@ -100,15 +100,27 @@ __device__ __forceinline__ void select_first_in_order(const Args& args, const Ke
   for (int word = team.index(); word < row_words; word += team.kSize)
     bits[word] = takes_all ? kAllLanes : 0u;
   team.sync();
-  int before = 0;  // visible tiles
+  constexpr int kEach = 4;  // neighbours in the order that a thread looks at: a round meets twice
+  int before = 0;           // visible tiles
 #pragma unroll 1
   for (int round = 0; round < values.ordered && before < wanted && !takes_all;
-       round += team.kSize) {
-    const int place = round + team.index();
-    const int j = place < values.ordered ? values.order[place] : 0;
-    const bool sees = place < values.ordered && sees_tile<Config, Hooks>(args, row, j);
-    const int rank = team.count_before(sees, before);
-    if (sees && rank < wanted) atomicOr(&bits[j / 32], 1u << j % 32);
+       round += team.kSize * kEach) {
+    int tiles[kEach];
+    bool sees[kEach];
+    int seen = 0;
+#pragma unroll
+    for (int n = 0; n < kEach; ++n) {
+      const int place = round + team.index() * kEach + n;
+      tiles[n] = place < values.ordered ? values.order[place] : 0;
+      sees[n] = place < values.ordered && sees_tile<Config, Hooks>(args, row, tiles[n]);
+      seen += sees[n];
+    }
+    int rank = team.sum_before(seen, before);
+#pragma unroll
+    for (int n = 0; n < kEach; ++n) {
+      if (sees[n] && rank < wanted) atomicOr(&bits[tiles[n] / 32], 1u << tiles[n] % 32);
+      rank += sees[n];
+    }
   }
   // A NaN is behind all others in the order, but none is larger: it is one of the first.
 #pragma unroll 1
