@@ -87,38 +87,40 @@ void write_key_ranges(CudaWriter& out, const Expr& mask) {
 
 /// What a row has of its scores.
 void write_score_row(CudaWriter& out, const ScoreParts& parts, const SharedParts& shared,
-                     const std::optional<TableLine>& line, const std::string& members) {
+                     const std::optional<LinePart>& line, const std::string& members) {
   std::string flags;
   for (const auto& [name, is_set] :
        {std::pair{"kHasCore", !parts.core.empty()}, std::pair{"kHasOffset", !parts.offset.empty()},
         std::pair{"kHasSlope", !parts.slope.empty()}, std::pair{"kHasRest", !parts.rest.empty()},
-        std::pair{"kRestIsLine", line.has_value()},
         std::pair{"kRestHasDistance", !shared.of_distance.empty()},
-        std::pair{"kRestHasKey", !shared.of_key.empty()}})
+        std::pair{"kRestHasKey", !shared.of_key.empty()},
+        std::pair{"kRestHasLine", line.has_value()}})
     flags += (flags.empty() ? "" : ", ") + std::string(name) + (is_set ? " = true" : " = false");
   out.generated_line("  struct ScoreRow {");
   out.generated_line("    static constexpr bool " + flags + ";");
   if (line)
-    out.generated_line("    static constexpr int kLineAlongQ = " + std::to_string(line->along_q) +
-                       ", kLineAlongK = " + std::to_string(line->along_k) + ";");
+    out.generated_line(
+        "    static constexpr int kLineAlongK = " + std::to_string(line->line.along_k) + ";");
   out.generated_line("    float factor; float slope;" + members);
   out.generated_line("  };");
 }
 
 /// A score taken apart (compiler/expr/parts/score_parts.hpp): what a row has of it, and what is
-/// left for each score, or for each distance and key (shared_parts.hpp).
+/// left for each score, or for each distance and key (shared_parts.hpp), with an element that lies
+/// on a line (table_line.hpp).
 void write_score_parts(CudaWriter& out, const Expr& score) {
   const ScoreParts parts = split_score(score);
   const SharedParts shared =
       shared_parts(parts.rest)
           .value_or(SharedParts{.of_distance = {}, .of_key = {}, .rest = parts.rest});
-  const std::optional<TableLine> line = table_line(shared.rest);
+  const std::optional<LinePart> line = line_part(shared.rest);
   const CudaNames names = score_names();
   const RowText core = row_text(parts.core, "core", kScoreVariables, "s", names);
   const RowText offset = row_text(parts.offset, "offset", kScoreVariables, "0.0f", names);
   const RowText distance = row_text(shared.of_distance, "distance", kScoreVariables, "0.0f", names);
   const RowText key = row_text(shared.of_key, "key", kScoreVariables, "0.0f", names);
-  const RowText rest = row_text(shared.rest, "rest", kScoreVariables, "0.0f", names);
+  const RowText rest =
+      row_text(line ? line->rest : shared.rest, "rest", kScoreVariables, "0.0f", names);
   std::string members;
   std::string values = cuda_text(parts.factor, "1.0f") + ", " + cuda_text(parts.slope, "0.0f");
   for (const RowText* text : {&core, &offset, &distance, &key, &rest}) {
@@ -139,12 +141,12 @@ void write_score_parts(CudaWriter& out, const Expr& score) {
   write(parts.offset, "score_offset", "", offset);
   write(shared.of_distance, "score_of_distance", "", distance);
   write(shared.of_key, "score_of_key", "", key);
-  write(shared.rest, "score_rest", "float s, float p, ", rest);
+  write(shared.rest, "score_rest", "float s, float p, float score, ", rest);
   if (line) {
     write_hook(out, "lacuna::TableLine score_line(const Args& args, int q, int k, int h, int b)",
                "/attention/score",
-               "lacuna::line_at<" + std::to_string(line->dim) + ">(" +
-                   print_cuda_element(shared.rest, names) + ")");
+               "lacuna::line_at<" + std::to_string(line->line.dim) + ">(" +
+                   print_cuda_element(line->element, names) + ")");
   }
 }
 

@@ -35,11 +35,16 @@ __device__ __forceinline__ T at(const Param<T, kRank>& param, Index... index) {
 }
 
 // The elements of a table along one of its indices: `first` is element 0, and `index` where a line
-// begins, which may lie outside. Elements that follow each other do so in memory, or not at all.
+// begins, which may lie outside, where an index is clamped. Without a table every element is
+// `first`.
 struct TableLine {
   const float* first;
   int index, extent;
-  bool is_dense;
+  long long stride;
+
+  __device__ __forceinline__ float clamped(int step) const {
+    return first[clamp_index(index + step, extent) * stride];
+  }
 };
 
 /// The line through `index` along index kDim, which alone is not clamped.
@@ -51,8 +56,8 @@ __device__ __forceinline__ TableLine line_at(const Param<float, kRank>& param, I
                 : void(offset += clamp_index(index, param.extent[dim]) * param.stride[dim]),
     ++dim),
    ...);
-  return {param.data + offset, begin, param.extent[kDim],
-          param.data != nullptr && param.stride[kDim] == 1};
+  const float* first = param.data == nullptr ? &param.value : param.data;
+  return {first + offset, begin, param.extent[kDim], param.stride[kDim]};
 }
 
 // Index arithmetic that is meant to leave 32 bits (hashes); plain operators would be undefined.

@@ -7,12 +7,11 @@
 // lane, and grows evenly from there. A score that has no core and no rest costs two multiply-adds.
 //
 // What a rest has of the distance q - k alone, or of the key alone, the warp works out once for
-// each (attend/shared_parts.cuh). Another table that is read along a line
-// (compiler/expr/parts/table_line.hpp) is read at constant distances from one address, where all of
-// it lies in the table.
+// each (attend/shared_parts.cuh). An element that lies on a line along a row's keys is read at
+// constant distances from one address (attend/line_elements.cuh).
 #pragma once
 
-#include "args/expr.cuh"
+#include "attend/line_elements.cuh"
 #include "attend/shared_parts.cuh"
 #include "base/math.cuh"
 
@@ -32,65 +31,32 @@ struct ScoreParts {
   float factor[2], slope[2], base[2];
   SharedDistances<kBlocks, kSharesDistances<typename Hooks::ScoreRow, Lane>> distances;
   SharedKeys<kBlocks, kSharesKeys<typename Hooks::ScoreRow, Lane>> keys;
+  LineElements<kBlocks, Hooks::ScoreRow::kRestHasLine> elements;
 };
 
-/// The rest of a lane's score of row r and key k.
-template <class Hooks, class Args, class Lane>
-__device__ __forceinline__ float score_rest(const Args& args,
-                                            const typename Hooks::ScoreRow (&rows)[2], int r,
-                                            const Lane& lane, int k, int b) {
-  using Row = typename Hooks::ScoreRow;
-  float of_distance = 0.0f, of_key = 0.0f;
-  if constexpr (Row::kRestHasDistance)
-    of_distance = Hooks::score_of_distance(args, rows[r], lane.q(r), k, lane.h(r), b);
-  if constexpr (Row::kRestHasKey)
-    of_key = Hooks::score_of_key(args, rows[r], lane.q(r), k, lane.h(r), b);
-  return Hooks::score_rest(args, rows[r], of_distance, of_key, lane.q(r), k, lane.h(r), b);
-}
-
-/// The rest of all scores of a lane. Where a line of the table leaves it, each index is clamped.
+/// The rest of all scores of a lane, whose first key is k.
 template <class Hooks, int kBlocks, class Args, class Lane>
 __device__ __forceinline__ void score_rests(float (&rests)[kBlocks][4], const Args& args,
                                             const ScoreParts<Hooks, Lane, kBlocks>& parts,
                                             const Lane& lane, int k, int b) {
   using Row = typename Hooks::ScoreRow;
   constexpr bool kOfDistance = kSharesDistances<Row, Lane>, kOfKey = kSharesKeys<Row, Lane>;
-  if constexpr (kOfDistance || kOfKey) {
-    const DistanceValues<kBlocks, kOfDistance> distances(parts.distances);
-    const KeyValues<kBlocks, kOfKey> keys(parts.keys);
-#pragma unroll
-    for (int n = 0; n < kBlocks; ++n) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i)
-        rests[n][i] = Hooks::score_rest(args, parts.rows[i / 2], distances.of_score(n, i),
-                                        keys.of_score(n, i), lane.q(i / 2), k + n * 8 + i % 2,
-                                        lane.h(i / 2), b);
-    }
-    return;
-  }
-  if constexpr (Row::kRestIsLine && Lane::kAreNeighbours) {
-    constexpr int kRowStep = 8 * Row::kLineAlongQ;
-    constexpr int kLastStep = (8 * kBlocks - 7) * Row::kLineAlongK;
-    const TableLine line = Hooks::score_line(args, lane.q(0), k, lane.h(0), b);
-    const int lowest = line.index + smaller(kRowStep, 0) + smaller(kLastStep, 0);
-    const int highest = line.index - smaller(-kRowStep, 0) - smaller(-kLastStep, 0);
-    const bool is_inside = line.is_dense && lowest >= 0 && highest < line.extent;
-    if (__builtin_expect(!__any_sync(kAllLanes, !is_inside), true)) {
-      const float* at = line.first + line.index;
-#pragma unroll
-      for (int n = 0; n < kBlocks; ++n) {
-#pragma unroll
-        for (int i = 0; i < 4; ++i)
-          rests[n][i] = at[i / 2 * kRowStep + (n * 8 + i % 2) * Row::kLineAlongK];
-      }
-      return;
-    }
-  }
+  const DistanceValues<kBlocks, kOfDistance> distances(parts.distances);
+  const KeyValues<kBlocks, kOfKey> keys(parts.keys);
 #pragma unroll
   for (int n = 0; n < kBlocks; ++n) {
 #pragma unroll
-    for (int i = 0; i < 4; ++i)
-      rests[n][i] = score_rest<Hooks>(args, parts.rows, i / 2, lane, k + n * 8 + i % 2, b);
+    for (int i = 0; i < 4; ++i) {
+      const Row& row = parts.rows[i / 2];
+      const int q = lane.q(i / 2), key = k + n * 8 + i % 2, h = lane.h(i / 2);
+      float of_distance = distances.of_score(n, i), of_key = keys.of_score(n, i);
+      if constexpr (Row::kRestHasDistance && !kOfDistance)
+        of_distance = Hooks::score_of_distance(args, row, q, key, h, b);
+      if constexpr (Row::kRestHasKey && !kOfKey)
+        of_key = Hooks::score_of_key(args, row, q, key, h, b);
+      rests[n][i] = Hooks::score_rest(args, row, of_distance, of_key, parts.elements.of_score(n, i),
+                                      q, key, h, b);
+    }
   }
 }
 
@@ -111,6 +77,7 @@ __device__ __forceinline__ ScoreParts<Hooks, Lane, kBlocks> score_parts(const Ar
     parts.distances = shared_distances<Hooks, kBlocks>(args, parts.rows[0], lane, k, b);
   if constexpr (kSharesKeys<Row, Lane>)
     parts.keys = shared_keys<Hooks, kBlocks>(args, parts.rows[0], lane, k, b);
+  if constexpr (Row::kRestHasLine) parts.elements = line_elements<Hooks, kBlocks>(args, lane, k, b);
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
     const Row& row = parts.rows[r];

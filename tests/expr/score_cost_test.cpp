@@ -14,6 +14,7 @@ std::string score_cost_of(const std::string& text, bool shares = true) {
       {"cap", ExprType::kF32, {}, false},
       {"slope", ExprType::kF32, {ParamAxis::kHeads}, false},
       {"bias", ExprType::kF32, {ParamAxis::kNK}, false},
+      {"pairs", ExprType::kF32, {ParamAxis::kNQ, ParamAxis::kNK}, false},
   };
   const ParsedExpr result = parse_expr(text, Site::kScore, parameters);
   EXPECT_TRUE(result.ok()) << text;
@@ -39,7 +40,12 @@ TEST(score_cost, counts_what_changes_along_a_row_by_kind) {
 
 TEST(score_cost, of_a_table_along_a_line_is_a_load) {
   EXPECT_EQ(score_cost_of("s + bias[2 * k - q]"),
-            "2 FFMA, 1 load for each score: s + table along a line");
+            "2 FFMA, 1 load for each score: s + a table along a line");
+  EXPECT_EQ(score_cost_of("s + cap * pairs[q, k]"),
+            "2 FFMA, 1 other f32, 1 load for each score: s + a table along a line");
+  EXPECT_EQ(score_cost_of("s + pairs[q, k] * abs(q + k)"),
+            "2 FFMA, 1 other f32, 1 load, 3 integer for each score: s + a rest with a table along "
+            "a line");
   EXPECT_EQ(score_cost_of("s + bias[(q + k) // 2]"),
             "2 FFMA, 1 load, 2 integer for each score: s + rest");
 }
@@ -54,7 +60,8 @@ TEST(score_cost, of_what_scores_share_is_for_each_distance_or_key) {
             "worked out once for each key of 16 queries");
   EXPECT_EQ(score_cost_of("s + bias[k] + abs(q - k)"),
             "2 FFMA, 1 other f32, 1.1 shuffle for each score; 3 integer for each distance; 1 load "
-            "for each key: s + parts of q - k and of k, worked out once for each distance and key "
+            "for each key: s + a part of q - k and a part of k, worked out once for each distance "
+            "and key "
             "of 16 queries");
   EXPECT_EQ(score_cost_of("s + bias[k] * abs(q + k)"),
             "2 FFMA, 1 other f32, 3 integer, 0.5 shuffle for each score; 1 load for each key: s + "

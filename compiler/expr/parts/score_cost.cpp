@@ -28,9 +28,9 @@ int& count_of_kind(ScoreCost& cost, const ExprNode& node) {
   return node.type == ExprType::kI32 ? cost.integer_operations : cost.float_operations;
 }
 
-/// Adds the nodes that change with s or k.
+/// Adds the nodes that change with s or k, or with what stands for a part that does.
 void add_changing_nodes(ScoreCost& cost, const Expr& part) {
-  constexpr Variable kAlongRow[] = {Variable::kS, Variable::kK};
+  constexpr Variable kAlongRow[] = {Variable::kS, Variable::kK, Variable::kP, Variable::kScore};
   const std::vector<bool> changes = changing_nodes(part, kAlongRow);
   for (std::size_t n = 0; n < part.nodes.size(); ++n)
     if (changes[n] && part.nodes[n].op != ExprOp::kVariable) ++count_of_kind(cost, part.nodes[n]);
@@ -54,9 +54,25 @@ std::string print_score_cost(const ScoreCost& cost) {
 // those of keys.
 constexpr int kDistanceTenths = 6, kKeyTenths = 5;
 
-/// What a warp works out once, if it shares anything.
-std::optional<SharedParts> shared_by(const ScoreParts& parts, bool shares) {
-  return shares ? shared_parts(parts.rest) : std::nullopt;
+/// The rest of a score, and what a warp works out once of it.
+SharedParts shared_by(const ScoreParts& parts, bool shares) {
+  SharedParts none{.of_distance = {}, .of_key = {}, .rest = parts.rest};
+  return shares ? shared_parts(parts.rest).value_or(std::move(none)) : none;
+}
+
+/// What a rest is made of: "a rest with a part of q - k", or without "a rest with" where nothing
+/// else is asked of q and k.
+std::string print_rest(const SharedParts& shared) {
+  const auto line = line_part(shared.rest);
+  const Expr& rest = line ? line->rest : shared.rest;
+  std::string parts;
+  for (const auto& [is_there, name] : {std::pair{line.has_value(), "a table along a line"},
+                                       std::pair{!shared.of_distance.empty(), "a part of q - k"},
+                                       std::pair{!shared.of_key.empty(), "a part of k"}})
+    if (is_there) parts += (parts.empty() ? "" : " and ") + std::string(name);
+  if (parts.empty()) return "rest";
+  const bool asks_more = uses(rest, Variable::kQ) || uses(rest, Variable::kK);
+  return (asks_more ? "a rest with " : "") + parts;
 }
 
 }  // namespace
@@ -75,17 +91,14 @@ ScoreCosts score_costs(const ScoreParts& parts, bool shares) {
   add_changing_nodes(cost, parts.core);
   if (parts.rest.empty()) return costs;
   ++cost.multiply_adds;
-  if (const auto shared = shared_by(parts, shares)) {
-    if (!shared->of_distance.empty()) cost.shuffle_tenths += kDistanceTenths;
-    if (!shared->of_key.empty()) cost.shuffle_tenths += kKeyTenths;
-    add_changing_nodes(cost, shared->rest);
-    costs.of_distance = cost_along_row(shared->of_distance);
-    costs.of_key = cost_along_row(shared->of_key);
-  } else if (table_line(parts.rest)) {
-    ++cost.loads;
-  } else {
-    add_changing_nodes(cost, parts.rest);
-  }
+  const SharedParts shared = shared_by(parts, shares);
+  if (!shared.of_distance.empty()) cost.shuffle_tenths += kDistanceTenths;
+  if (!shared.of_key.empty()) cost.shuffle_tenths += kKeyTenths;
+  costs.of_distance = cost_along_row(shared.of_distance);
+  costs.of_key = cost_along_row(shared.of_key);
+  const auto line = line_part(shared.rest);
+  if (line) ++cost.loads;
+  add_changing_nodes(cost, line ? line->rest : shared.rest);
   return costs;
 }
 
@@ -102,17 +115,15 @@ std::string print_score_form(const ScoreParts& parts, bool shares) {
   text += parts.core.empty() ? "s" : "core";
   if (!parts.offset.empty()) text += parts.slope.empty() ? " + constant in k" : " + affine in k";
   if (parts.rest.empty()) return text;
-  const auto shared = shared_by(parts, shares);
-  if (!shared) return text + (table_line(parts.rest) ? " + table along a line" : " + rest");
-  const bool has_both = !shared->of_distance.empty() && !shared->of_key.empty();
-  const std::string what = has_both                 ? "parts of q - k and of k"
-                           : shared->of_key.empty() ? "a part of q - k"
-                                                    : "a part of k";
-  const bool reads_more = uses(shared->rest, Variable::kQ) || uses(shared->rest, Variable::kK);
-  return text + " + " + (reads_more ? "a rest with " : "") + what + ", worked out once for each " +
-         (has_both                 ? "distance and key of 16 queries"
-          : shared->of_key.empty() ? "distance of 16 queries"
-                                   : "key of 16 queries");
+  const SharedParts shared = shared_by(parts, shares);
+  text += " + " + print_rest(shared);
+  const bool has_distance = !shared.of_distance.empty(), has_key = !shared.of_key.empty();
+  if (!has_distance && !has_key) return text;
+  return text + ", worked out once for each " +
+         (!has_key        ? "distance"
+          : !has_distance ? "key"
+                          : "distance and key") +
+         " of 16 queries";
 }
 
 }  // namespace lacuna

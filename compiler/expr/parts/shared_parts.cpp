@@ -4,13 +4,12 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "compiler/expr/bounds/ranges.hpp"
-#include "compiler/expr/builder.hpp"
 #include "compiler/expr/parts/constant_parts.hpp"
 #include "compiler/expr/parts/score_cost.hpp"
+#include "compiler/expr/parts/taken_part.hpp"
 
 namespace lacuna {
 namespace {
@@ -118,13 +117,6 @@ class AlongDiagonal {
   std::vector<Facts> facts_;
 };
 
-/// The formula whose root is a node of this one.
-Expr part_at(const Expr& formula, std::size_t node) {
-  ExprBuilder builder;
-  const int root = builder.copy_all(std::span(formula.nodes).first(node + 1));
-  return builder.extract(root, formula.parameters);
-}
-
 /// Of each node: does it depend on the key alone? It reads k, but not q, and not s, which stands
 /// for the part that was taken before.
 std::vector<bool> nodes_of_key(const Expr& formula) {
@@ -184,12 +176,7 @@ Expr take_part(Expr& rest, const std::vector<bool>& is_shared, Variable value) {
     most_work = work, best = node;
     taken = std::move(part);
   }
-  if (taken.empty()) return taken;
-  ExprBuilder builder;
-  rest = rewritten(
-      builder, rest, rest.parameters, [&](const ExprNode& node, const ExprChildren& children) {
-        return &node == &rest.nodes[best] ? builder.variable(value) : builder.copy(node, children);
-      });
+  if (!taken.empty()) rest = with_variable_at(rest, best, value);
   return taken;
 }
 

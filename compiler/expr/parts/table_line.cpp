@@ -1,10 +1,13 @@
 #include "compiler/expr/parts/table_line.hpp"
 
 #include <cstddef>
+#include <utility>
 #include <vector>
 
 #include "compiler/expr/bounds/along_tokens.hpp"
 #include "compiler/expr/builder.hpp"
+#include "compiler/expr/parts/constant_parts.hpp"
+#include "compiler/expr/parts/taken_part.hpp"
 
 namespace lacuna {
 namespace {
@@ -12,10 +15,9 @@ namespace {
 /// Distances beyond what an instruction adds to an address are no gain.
 constexpr double kLongestStep = 256;
 
-/// What an index gains from a token to the next, where that is one number.
-std::optional<int> constant_slope(ExprBuilder& builder, int index, Variable token) {
-  AlongTokens along(builder, token);
-  const std::optional<int> slope = along.slope_of(index);
+/// What an index gains from a key to the next, where that is one number.
+std::optional<int> constant_slope(ExprBuilder& builder, int index) {
+  const std::optional<int> slope = AlongTokens(builder).slope_of(index);
   if (!slope || builder[*slope].op != ExprOp::kLiteral) return std::nullopt;
   const double value = builder[*slope].literal;
   if (value > kLongestStep || value < -kLongestStep) return std::nullopt;
@@ -24,22 +26,34 @@ std::optional<int> constant_slope(ExprBuilder& builder, int index, Variable toke
 
 }  // namespace
 
-std::optional<TableLine> table_line(const Expr& formula) {
-  if (formula.empty() || formula.root().op != ExprOp::kParameter) return std::nullopt;
+std::optional<TableLine> table_line(const Expr& element) {
+  if (element.empty() || element.root().op != ExprOp::kParameter) return std::nullopt;
+  // s, p: what differs from score to score in a way that is not known here.
+  constexpr Variable kOfScores[] = {Variable::kS, Variable::kP};
+  if (changing_nodes(element, kOfScores).back()) return std::nullopt;
   ExprBuilder builder;
-  const ExprNode element = builder[builder.copy_all(formula.nodes)];
+  const ExprNode root = builder[builder.copy_all(element.nodes)];
   std::optional<TableLine> line;
   for (int dim = 0; dim < kMaxParamRank; ++dim) {
-    const std::int32_t index = element.children[static_cast<std::size_t>(dim)];
+    const std::int32_t index = root.children[static_cast<std::size_t>(dim)];
     if (index < 0) break;
-    const std::optional<int> along_q = constant_slope(builder, index, Variable::kQ);
-    const std::optional<int> along_k = constant_slope(builder, index, Variable::kK);
-    if (!along_q || !along_k) return std::nullopt;
-    if (*along_q == 0 && *along_k == 0) continue;
-    if (line) return std::nullopt;
-    line = {dim, *along_q, *along_k};
+    if (!AlongTokens(builder).reads_token(index)) continue;
+    const std::optional<int> along_k = constant_slope(builder, index);
+    if (!along_k || *along_k == 0 || line) return std::nullopt;
+    line = {dim, *along_k};
   }
-  return line && line->along_k != 0 ? line : std::nullopt;
+  return line;
+}
+
+std::optional<LinePart> line_part(const Expr& rest) {
+  for (std::size_t n = 0; n < rest.nodes.size(); ++n) {
+    if (rest.nodes[n].op != ExprOp::kParameter || rest.nodes[n].type != ExprType::kF32) continue;
+    Expr element = part_at(rest, n);
+    const std::optional<TableLine> line = table_line(element);
+    if (!line) continue;
+    return LinePart{std::move(element), *line, with_variable_at(rest, n, Variable::kScore)};
+  }
+  return std::nullopt;
 }
 
 }  // namespace lacuna

@@ -1,7 +1,7 @@
-// Tables that a score formula reads along a line: from one key to the next, and from one query to
-// the next, the index of bias[2 * k - q] always gains the same. A kernel then reads from one
-// address at constant offsets, and once for all scores that share an element. Where the index is of
-// q - k or of k alone, shared_parts.hpp goes before.
+// Tables that a score formula reads along a line: from one key to the next the index of bias[q, k]
+// or of bias[2 * k - q] always gains the same, and no other index changes. A kernel then reads the
+// elements of a row's keys from one address at constant offsets. Where an element is of q - k or of
+// k alone, shared_parts.hpp goes before.
 #pragma once
 
 #include <optional>
@@ -10,14 +10,24 @@
 
 namespace lacuna {
 
-/// A formula that is one element of a parameter, of whose indices one alone changes with q and k.
+/// Where an element of a parameter lies, of whose indices one alone changes with k.
 struct TableLine {
-  int dim = 0;                   ///< the index that changes
-  int along_q = 0, along_k = 0;  ///< what it gains from a query, or a key, to the next
+  int dim = 0;      ///< the index that changes
+  int along_k = 0;  ///< what it gains from a key to the next
   bool operator==(const TableLine&) const = default;
 };
 
-/// nullopt: anything else, or an index that may wrap.
-std::optional<TableLine> table_line(const Expr& formula);
+/// Of a formula that is one element. nullopt: anything else, or an index that may wrap.
+std::optional<TableLine> table_line(const Expr& element);
+
+/// `rest` of a score formula (shared_parts.hpp), taken apart.
+struct LinePart {
+  Expr element;  ///< f32, on a line
+  TableLine line;
+  Expr rest;  ///< in which score, which no rest reads, stands for the element
+};
+
+/// nullopt: no element lies on a line. Of several, one is taken.
+std::optional<LinePart> line_part(const Expr& rest);
 
 }  // namespace lacuna

@@ -226,6 +226,7 @@ const std::vector<std::string>& variant_names() {
                                                  "int8-gap-or-max",
                                                  "int8-closing-gate",
                                                  "slanted-table",
+                                                 "pair-table",
                                                  "bucket-bias",
                                                  "bucket-bias-mma",
                                                  "fire-bias"};

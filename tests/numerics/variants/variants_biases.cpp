@@ -1,6 +1,8 @@
 // Variants with a bias of the distance or of the key.
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <numeric>
 
 #include "tests/numerics/variants/variant_parts.hpp"
 
@@ -28,14 +30,43 @@ void make_line_table(Variant& v, int along_k, Random& random) {
   };
 }
 
-/// A bias by buckets of the distance, whose width each head has for itself, beside one that belongs
-/// to the key. `more`: of the spec.
-std::string bucket_bias_spec(const std::string& name, const std::string& more) {
-  return R"({"version": 1, "name": ")" + name + R"(",
+/// A table with a row for each query, which ends three keys too early, times a number of each head,
+/// beside one of the distance.
+constexpr const char* kPairTable = R"x({"version": 1, "name": "pair-table",
   "attention": {"mask": "k <= q + n_k - n_q",
-    "score": "0.5 * s - tanh(bias[abs(q + n_k - n_q - k) // width]) + level[k]"},
+    "score": "0.5 * s + factor * pairs[q, k + 3] - tanh(bias[abs(q + n_k - n_q - k) // 4])"},
+  "params": {"factor": {"shape": "[heads]"}, "pairs": {"shape": "[heads, n_q, n_k]"},
+             "bias": {"shape": "[24]"}}})x";
+
+void make_pair_table(Variant& v, Random& random) {
+  make_causal(v);
+  const int n_h = v.problem.n_h, n_q = v.problem.n_q, n_k = v.problem.n_k, shift = n_k - n_q;
+  const auto add = [&](const char* name, const std::vector<int>& shape) {
+    std::vector<double> values;
+    for (int x = std::accumulate(shape.begin(), shape.end(), 1, std::multiplies<>()); x > 0; --x)
+      values.push_back(as_f32(uniform(random, -2, 2)));
+    v.params.push_back({name, false, values, {shape.begin(), shape.end()}});
+    return values;
+  };
+  const auto factor = add("factor", {n_h}), pairs = add("pairs", {n_h, n_q, n_k});
+  const auto bias = add("bias", {24});
+  v.problem.score = [=](double s, int q, int k, int h, int) {
+    const auto pair = static_cast<std::size_t>((h * n_q + q) * n_k + std::min(k + 3, n_k - 1));
+    const int bucket = std::min(std::abs(q + shift - k) / 4, 23);
+    return 0.5 * s + factor[static_cast<std::size_t>(h)] * pairs[pair] -
+           std::tanh(bias[static_cast<std::size_t>(bucket)]);
+  };
+}
+
+/// A bias by buckets of the distance, whose width each head has for itself, beside one that belongs
+/// to the key, but is not below one that belongs to the query. `more`: of the spec.
+std::string bucket_bias_spec(const std::string& name, const std::string& more) {
+  return R"({"version": 1, "name": ")" + name + R"x(",
+  "attention": {"mask": "k <= q + n_k - n_q",
+    "score": "0.5 * s - tanh(bias[abs(q + n_k - n_q - k) // width]) + max(level[k], least[q])"},
   "params": {"bias": {"shape": "[heads, 24]"}, "level": {"shape": "[n_k]"},
-             "width": {"type": "i32", "shape": "[heads]", "range": [1, "inf"]}})" +
+             "least": {"shape": "[n_q]"},
+             "width": {"type": "i32", "shape": "[heads]", "range": [1, "inf"]}})x" +
          more + "}";
 }
 
@@ -50,12 +81,13 @@ void make_bucket_bias(Variant& v, Random& random) {
     return values;
   };
   const auto bias = of_shape("bias", {n_h, 24}), level = of_shape("level", {v.problem.n_k});
+  const auto least = of_shape("least", {v.problem.n_q});
   const auto width = head_count(v, "width", random, 1, 9);
   v.problem.score = [=](double s, int q, int k, int h, int) {
     const int buckets = static_cast<int>(width[static_cast<std::size_t>(h)]);
     const int bucket = std::min(std::abs(q + shift - k) / buckets, 23);
     return 0.5 * s - std::tanh(bias[static_cast<std::size_t>(h * 24 + bucket)]) +
-           level[static_cast<std::size_t>(k)];
+           std::max(level[static_cast<std::size_t>(k)], least[static_cast<std::size_t>(q)]);
   };
 }
 
@@ -98,6 +130,7 @@ void make_fire_bias(Variant& v, Random& random) {
 std::string bias_spec(const std::string& name) {
   if (name == "distance-table") return kDistanceTable;
   if (name == "slanted-table") return kSlantedTable;
+  if (name == "pair-table") return kPairTable;
   if (name == "bucket-bias") return bucket_bias_spec(name, "");
   if (name == "bucket-bias-mma") return bucket_bias_spec(name, R"(, "loader": "cp_async")");
   return name == "fire-bias" ? kFireBias : "";
@@ -106,6 +139,7 @@ std::string bias_spec(const std::string& name) {
 bool make_bias_variant(const std::string& name, Variant& v, KernelTile, Random& random) {
   if (name == "distance-table") return make_line_table(v, 1, random), true;
   if (name == "slanted-table") return make_line_table(v, 2, random), true;
+  if (name == "pair-table") return make_pair_table(v, random), true;
   if (name.starts_with("bucket-bias")) return make_bucket_bias(v, random), true;
   if (name == "fire-bias") return make_fire_bias(v, random), true;
   return false;
