@@ -26,10 +26,10 @@ CudaBody cuda_body(const Expr& expr, const char* absent, Tiling tiling = Tiling:
 /// What a gate reads that changes from tile to tile of a row.
 inline constexpr Variable kTileVariables[] = {Variable::kTileMax, Variable::kGap, Variable::kJ,
                                               Variable::kK0, Variable::kK1};
-/// What a score reads that changes along a row. In a rest, p and score stand for parts that do
-/// (compiler/expr/parts/shared_parts.hpp, table_line.hpp).
+/// What a score reads that changes along a row. In a rest, the last three stand for parts that do
+/// (compiler/expr/parts/shared_parts.hpp, element_parts.hpp).
 inline constexpr Variable kScoreVariables[] = {Variable::kS, Variable::kK, Variable::kP,
-                                               Variable::kScore};
+                                               Variable::kScore, Variable::kMassBefore};
 
 /// What `keep` reads that changes from tile to tile of a row, and what kernels find out about a row
 /// while they decide it: how many tiles are visible, how similar its queries are.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "arch/approx.cuh"
+#include "base/constant.cuh"
 #include "base/math.cuh"
 
 namespace lacuna {
@@ -35,16 +36,11 @@ __device__ __forceinline__ T at(const Param<T, kRank>& param, Index... index) {
 }
 
 // The elements of a table along one of its indices: `first` is element 0, and `index` where a line
-// begins, which may lie outside, where an index is clamped. Without a table every element is
-// `first`.
+// begins, which may lie outside. Elements that follow each other do so in memory, or not at all.
 struct TableLine {
   const float* first;
   int index, extent;
-  long long stride;
-
-  __device__ __forceinline__ float clamped(int step) const {
-    return first[clamp_index(index + step, extent) * stride];
-  }
+  bool is_dense;
 };
 
 /// The line through `index` along index kDim, which alone is not clamped.
@@ -56,9 +52,15 @@ __device__ __forceinline__ TableLine line_at(const Param<float, kRank>& param, I
                 : void(offset += clamp_index(index, param.extent[dim]) * param.stride[dim]),
     ++dim),
    ...);
-  const float* first = param.data == nullptr ? &param.value : param.data;
-  return {first + offset, begin, param.extent[kDim], param.stride[kDim]};
+  return {param.data + offset, begin, param.extent[kDim],
+          param.data != nullptr && param.stride[kDim] == 1};
 }
+
+// Indices of an element, or what one token makes of them.
+template <int kDims>
+struct Indices {
+  int at[kDims];
+};
 
 // Index arithmetic that is meant to leave 32 bits (hashes); plain operators would be undefined.
 __device__ __forceinline__ int wrap_add(int a, int b) {

@@ -7,11 +7,11 @@
 // lane, and grows evenly from there. A score that has no core and no rest costs two multiply-adds.
 //
 // What a rest has of the distance q - k alone, or of the key alone, the warp works out once for
-// each (attend/shared_parts.cuh). An element that lies on a line along a row's keys is read at
-// constant distances from one address (attend/line_elements.cuh).
+// each (attend/shared_parts.cuh). Elements of tables whose places follow from row and key are read
+// without working out their indices for each score (attend/score_elements.cuh).
 #pragma once
 
-#include "attend/line_elements.cuh"
+#include "attend/score_elements.cuh"
 #include "attend/shared_parts.cuh"
 #include "base/math.cuh"
 
@@ -31,20 +31,36 @@ struct ScoreParts {
   float factor[2], slope[2], base[2];
   SharedDistances<kBlocks, kSharesDistances<typename Hooks::ScoreRow, Lane>> distances;
   SharedKeys<kBlocks, kSharesKeys<typename Hooks::ScoreRow, Lane>> keys;
-  LineElements<kBlocks, Hooks::ScoreRow::kRestHasLine> elements;
 };
 
-/// The rest of all scores of a lane, whose first key is k.
-template <class Hooks, int kBlocks, class Args, class Lane>
-__device__ __forceinline__ void score_rests(float (&rests)[kBlocks][4], const Args& args,
-                                            const ScoreParts<Hooks, Lane, kBlocks>& parts,
-                                            const Lane& lane, int k, int b) {
+/// The rests of a lane's scores, where they are worked out early: they do not depend on products
+/// either.
+template <int kBlocks, bool kExist>
+struct EarlyRests {
+  float at[kBlocks][4];
+};
+template <int kBlocks>
+struct EarlyRests<kBlocks, false> {};
+
+/// Elements of one block that the rest of a formula reads in its first two places.
+struct ElementBlocks {
+  static constexpr int kCount = 2;
+  float at[kCount][4];
+};
+
+/// The rests of all scores of a lane, whose first key is k. read(blocks, n): elements of block n.
+template <class Hooks, int kBlocks, class Args, class Lane, class Read>
+__device__ __forceinline__ void score_rests_by(float (&rests)[kBlocks][4], const Args& args,
+                                               const ScoreParts<Hooks, Lane, kBlocks>& parts,
+                                               const Lane& lane, int k, int b, const Read& read) {
   using Row = typename Hooks::ScoreRow;
   constexpr bool kOfDistance = kSharesDistances<Row, Lane>, kOfKey = kSharesKeys<Row, Lane>;
   const DistanceValues<kBlocks, kOfDistance> distances(parts.distances);
   const KeyValues<kBlocks, kOfKey> keys(parts.keys);
 #pragma unroll
   for (int n = 0; n < kBlocks; ++n) {
+    ElementBlocks elements = {};
+    read(elements.at, n);
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       const Row& row = parts.rows[i / 2];
@@ -54,10 +70,48 @@ __device__ __forceinline__ void score_rests(float (&rests)[kBlocks][4], const Ar
         of_distance = Hooks::score_of_distance(args, row, q, key, h, b);
       if constexpr (Row::kRestHasKey && !kOfKey)
         of_key = Hooks::score_of_key(args, row, q, key, h, b);
-      rests[n][i] = Hooks::score_rest(args, row, of_distance, of_key, parts.elements.of_score(n, i),
-                                      q, key, h, b);
+      rests[n][i] = Hooks::score_rest(args, row, of_distance, of_key, elements.at[0][i],
+                                      elements.at[1][i], q, key, h, b);
     }
   }
+}
+
+/// Element kNumber of a block of a lane's scores, and those behind it, each by its indices.
+template <class Hooks, int kNumber = 0, class Args, class Lane>
+__device__ __forceinline__ void read_by_indices(float (&blocks)[ElementBlocks::kCount][4],
+                                                const Args& args, const Lane& lane, int k, int b) {
+  if constexpr (kNumber < Hooks::ScoreRow::kElements) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      blocks[kNumber][i] =
+          Hooks::element(Constant<kNumber>{}, args, lane.q(i / 2), k + i % 2, lane.h(i / 2), b);
+    read_by_indices<Hooks, kNumber + 1>(blocks, args, lane, k, b);
+  }
+}
+
+template <class Hooks, int kBlocks, class Args, class Lane>
+__device__ __forceinline__ void score_rests(float (&rests)[kBlocks][4], const Args& args,
+                                            const ScoreParts<Hooks, Lane, kBlocks>& parts,
+                                            const Lane& lane, int k, int b) {
+  if constexpr (Hooks::ScoreRow::kElements > 0 && Lane::kAreNeighbours) {
+    const ScoreElements<Hooks, kBlocks> elements(args, lane, k, b);
+    const auto read = [&](auto paired) {
+      score_rests_by<Hooks>(rests, args, parts, lane, k, b, [&](auto& blocks, int n) {
+        elements.template read<decltype(paired)::kValue != 0>(blocks, n);
+      });
+    };
+    if (__builtin_expect(!__any_sync(kAllLanes, !elements.are_inside()), true)) {
+      if (__any_sync(kAllLanes, !elements.are_paired())) {
+        read(Constant<false>{});
+      } else {
+        read(Constant<true>{});
+      }
+      return;
+    }
+  }
+  score_rests_by<Hooks>(rests, args, parts, lane, k, b, [&](auto& blocks, int n) {
+    read_by_indices<Hooks>(blocks, args, lane, k + n * 8, b);
+  });
 }
 
 template <class Hooks, int kBlocks, class Args, class Lane>
@@ -77,7 +131,6 @@ __device__ __forceinline__ ScoreParts<Hooks, Lane, kBlocks> score_parts(const Ar
     parts.distances = shared_distances<Hooks, kBlocks>(args, parts.rows[0], lane, k, b);
   if constexpr (kSharesKeys<Row, Lane>)
     parts.keys = shared_keys<Hooks, kBlocks>(args, parts.rows[0], lane, k, b);
-  if constexpr (Row::kRestHasLine) parts.elements = line_elements<Hooks, kBlocks>(args, lane, k, b);
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
     const Row& row = parts.rows[r];
@@ -93,16 +146,18 @@ __device__ __forceinline__ ScoreParts<Hooks, Lane, kBlocks> score_parts(const Ar
 }
 
 /// Products of a lane's two queries with kBlocks blocks of 8 keys, of which a lane has keys k + 8 *
-/// n and k + 8 * n + 1 -> scores, in `unit`, of which `parts` are.
-template <class Hooks, int kBlocks, class Args, class Lane>
+/// n and k + 8 * n + 1 -> scores, in `unit`, of which `parts` are. `early`: their rests, if they
+/// are known.
+template <class Hooks, int kBlocks, bool kAreKnown, class Args, class Lane>
 __device__ __forceinline__ void apply_score_formula(const Args& args, float (*scores)[4],
                                                     const ScoreParts<Hooks, Lane, kBlocks>& parts,
+                                                    const EarlyRests<kBlocks, kAreKnown>& early,
                                                     const Lane& lane, int k, int b,
                                                     const ScoreUnit& unit) {
   using Row = typename Hooks::ScoreRow;
   const float scale = args.attend.scale;
   float rests[kBlocks][4];
-  if constexpr (Row::kHasRest) score_rests<Hooks>(rests, args, parts, lane, k, b);
+  if constexpr (Row::kHasRest && !kAreKnown) score_rests<Hooks>(rests, args, parts, lane, k, b);
 #pragma unroll
   for (int n = 0; n < kBlocks; ++n) {
 #pragma unroll
@@ -110,6 +165,7 @@ __device__ __forceinline__ void apply_score_formula(const Args& args, float (*sc
       const int r = i / 2, step = n * 8 + i % 2;
       float& score = scores[n][i];
       float more = parts.base[r];
+      if constexpr (kAreKnown) rests[n][i] = early.at[n][i];
       if constexpr (Row::kHasSlope) more = fmaf(static_cast<float>(step), parts.slope[r], more);
       if constexpr (Row::kHasRest) more = fmaf(rests[n][i], unit.factor, more);
       if constexpr (Row::kHasCore)
@@ -120,12 +176,12 @@ __device__ __forceinline__ void apply_score_formula(const Args& args, float (*sc
   }
 }
 
-template <class Hooks, int kBlocks, class Args, class Lane>
-__device__ __forceinline__ void apply_score_formula(const Args& args, float (*scores)[4],
-                                                    const Lane& lane, int k, int b,
-                                                    const ScoreUnit& unit = {}) {
-  apply_score_formula<Hooks, kBlocks>(
-      args, scores, score_parts<Hooks, kBlocks>(args, lane, k, b, unit), lane, k, b, unit);
+template <class Hooks, int kBlocks, class Args, class Lane, bool kAreKnown = false>
+__device__ __forceinline__ void apply_score_formula(
+    const Args& args, float (*scores)[4], const Lane& lane, int k, int b,
+    const ScoreUnit& unit = {}, const EarlyRests<kBlocks, kAreKnown>& early = {}) {
+  const auto parts = score_parts<Hooks, kBlocks>(args, lane, k, b, unit);
+  apply_score_formula<Hooks, kBlocks>(args, scores, parts, early, lane, k, b, unit);
 }
 
 }  // namespace lacuna

@@ -116,7 +116,7 @@ set(short_tier
   split_int8_lists_d64_bf16_sm_100a split_streaming_d64_bf16_sm_100a
   dense_d64_bf16_sm_90a dense_d256_bf16_sm_90a document_d64_bf16_sm_90a alibi_d64_bf16_sm_90a
   softcap_d64_bf16_sm_90a distance_table_d64_bf16_sm_90a slanted_table_d64_bf16_sm_90a
-  pair_table_d64_bf16_sm_90a
+  pair_table_d64_bf16_sm_90a image_bias_d64_bf16_sm_90a
   bucket_bias_d64_bf16_sm_90a bucket_bias_d64_bf16_sm_100a t5_bias_d128_f16_sm_90a
   t5_bias_d64_bf16_sm_90a_sequences t5_bias_d64_bf16_sm_100a_pages
   fire_bias_d64_bf16_sm_90a bsfa_d128_f16_sm_90a
@@ -225,6 +225,8 @@ device_kernel(tests/device/specs/slanted-table.json 64 bf16 sm_90a)
 device_kernel(tests/device/specs/slanted-table.json 128 f16)
 device_kernel(tests/device/specs/pair-table.json 64 bf16 sm_90a)
 device_kernel(tests/device/specs/pair-table.json 128 f16)
+device_kernel(tests/device/specs/image-bias.json 64 bf16 sm_90a)
+device_kernel(tests/device/specs/image-bias.json 128 f16)
 # Formulas of the distance, which the lanes of a warp work out for one another; heads of sequences share warps.
 foreach(arch sm_100a sm_90a)
   device_kernel(tests/device/specs/bucket-bias.json 64 bf16 ${arch})

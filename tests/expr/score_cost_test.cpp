@@ -50,6 +50,12 @@ TEST(score_cost, of_a_table_along_a_line_is_a_load) {
             "2 FFMA, 1 load, 2 integer for each score: s + rest");
 }
 
+TEST(score_cost, of_a_table_by_places_is_a_load_and_what_a_warp_hands_on) {
+  EXPECT_EQ(score_cost_of("s + pairs[q // 8, q % 8 - k % 8]"),
+            "2 FFMA, 1 load, 0.5 shuffle for each score; 2 integer for each key: s + a table by "
+            "places of q and of k");
+}
+
 TEST(score_cost, of_what_scores_share_is_for_each_distance_or_key) {
   EXPECT_EQ(score_cost_of("s + abs(q - k)"),
             "2 FFMA, 0.6 shuffle for each score; 3 integer for each distance: s + a part of q - k, "

@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include "compiler/expr/print_expr.hpp"
 #include "compiler/expr/text/parse.hpp"
 
 namespace lacuna {
@@ -39,7 +38,6 @@ TEST(table_line, is_of_a_row_whatever_else_changes_from_row_to_row) {
 
 TEST(table_line, is_no_line_where_two_indices_change_or_one_bends) {
   EXPECT_EQ(line_of("pairs[k, k]"), std::nullopt);
-  EXPECT_EQ(line_of("pairs[int(s), k]"), std::nullopt);
   EXPECT_EQ(line_of("pairs[k // 2, k]"), std::nullopt);
   EXPECT_EQ(line_of("bias[abs(q - k)]"), std::nullopt);
   EXPECT_EQ(line_of("bias[min(q - k, 128)]"), std::nullopt);
@@ -49,20 +47,6 @@ TEST(table_line, is_no_line_where_two_indices_change_or_one_bends) {
   EXPECT_EQ(line_of("bias[q * k]"), std::nullopt);
   EXPECT_EQ(line_of("bias[q * q + k]"), std::nullopt);  // which may wrap
   EXPECT_EQ(line_of("bias[q]"), std::nullopt);
-}
-
-/// "element: rest"
-std::string part_of(const std::string& text) {
-  const std::optional<LinePart> part = line_part(parse_expr(text, Site::kScore, kTables).expr);
-  return part ? print_expr(part->element) + ": " + print_expr(part->rest) : "";
-}
-
-TEST(line_part, is_an_element_for_which_score_stands) {
-  EXPECT_EQ(part_of("pairs[q, k]"), "pairs[q, k]: score");
-  EXPECT_EQ(part_of("2.0 * pairs[q, k]"), "pairs[q, k]: 2.0 * score");
-  EXPECT_EQ(part_of("max(pairs[q, k], bias[k // 2])"), "pairs[q, k]: max(score, bias[k // 2])");
-  EXPECT_EQ(part_of("bias[k // 2]"), "");
-  EXPECT_EQ(part_of("float(q * k)"), "");
 }
 
 }  // namespace

@@ -1,13 +1,15 @@
 #include "compiler/expr/parts/score_cost.hpp"
 
+#include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "compiler/expr/parts/constant_parts.hpp"
+#include "compiler/expr/parts/element_parts.hpp"
 #include "compiler/expr/parts/shared_parts.hpp"
-#include "compiler/expr/parts/table_line.hpp"
 
 namespace lacuna {
 namespace {
@@ -30,7 +32,8 @@ int& count_of_kind(ScoreCost& cost, const ExprNode& node) {
 
 /// Adds the nodes that change with s or k, or with what stands for a part that does.
 void add_changing_nodes(ScoreCost& cost, const Expr& part) {
-  constexpr Variable kAlongRow[] = {Variable::kS, Variable::kK, Variable::kP, Variable::kScore};
+  constexpr Variable kAlongRow[] = {Variable::kS, Variable::kK, Variable::kP, Variable::kScore,
+                                    Variable::kMassBefore};
   const std::vector<bool> changes = changing_nodes(part, kAlongRow);
   for (std::size_t n = 0; n < part.nodes.size(); ++n)
     if (changes[n] && part.nodes[n].op != ExprOp::kVariable) ++count_of_kind(cost, part.nodes[n]);
@@ -63,12 +66,16 @@ SharedParts shared_by(const ScoreParts& parts, bool shares) {
 /// What a rest is made of: "a rest with a part of q - k", or without "a rest with" where nothing
 /// else is asked of q and k.
 std::string print_rest(const SharedParts& shared) {
-  const auto line = line_part(shared.rest);
-  const Expr& rest = line ? line->rest : shared.rest;
+  const ElementParts elements = element_parts(shared.rest);
+  const Expr& rest = elements.rest;
+  const auto lines = std::ranges::count_if(
+      elements.parts, [](const ElementPart& part) { return part.line.has_value(); });
   std::string parts;
-  for (const auto& [is_there, name] : {std::pair{line.has_value(), "a table along a line"},
-                                       std::pair{!shared.of_distance.empty(), "a part of q - k"},
-                                       std::pair{!shared.of_key.empty(), "a part of k"}})
+  for (const auto& [is_there, name] :
+       {std::pair{lines > 0, "a table along a line"},
+        std::pair{lines < std::ssize(elements.parts), "a table by places of q and of k"},
+        std::pair{!shared.of_distance.empty(), "a part of q - k"},
+        std::pair{!shared.of_key.empty(), "a part of k"}})
     if (is_there) parts += (parts.empty() ? "" : " and ") + std::string(name);
   if (parts.empty()) return "rest";
   const bool asks_more = uses(rest, Variable::kQ) || uses(rest, Variable::kK);
@@ -96,9 +103,13 @@ ScoreCosts score_costs(const ScoreParts& parts, bool shares) {
   if (!shared.of_key.empty()) cost.shuffle_tenths += kKeyTenths;
   costs.of_distance = cost_along_row(shared.of_distance);
   costs.of_key = cost_along_row(shared.of_key);
-  const auto line = line_part(shared.rest);
-  if (line) ++cost.loads;
-  add_changing_nodes(cost, line ? line->rest : shared.rest);
+  const ElementParts elements = element_parts(shared.rest);
+  for (const ElementPart& part : elements.parts) {
+    ++cost.loads;
+    if (!part.line) cost.shuffle_tenths += kKeyTenths;
+    for (const IndexParts& index : part.indices) add_changing_nodes(costs.of_key, index.of_key);
+  }
+  add_changing_nodes(cost, elements.rest);
   return costs;
 }
 

@@ -1,13 +1,9 @@
 #include "compiler/expr/parts/table_line.hpp"
 
 #include <cstddef>
-#include <utility>
-#include <vector>
 
 #include "compiler/expr/bounds/along_tokens.hpp"
 #include "compiler/expr/builder.hpp"
-#include "compiler/expr/parts/constant_parts.hpp"
-#include "compiler/expr/parts/taken_part.hpp"
 
 namespace lacuna {
 namespace {
@@ -28,9 +24,6 @@ std::optional<int> constant_slope(ExprBuilder& builder, int index) {
 
 std::optional<TableLine> table_line(const Expr& element) {
   if (element.empty() || element.root().op != ExprOp::kParameter) return std::nullopt;
-  // s, p: what differs from score to score in a way that is not known here.
-  constexpr Variable kOfScores[] = {Variable::kS, Variable::kP};
-  if (changing_nodes(element, kOfScores).back()) return std::nullopt;
   ExprBuilder builder;
   const ExprNode root = builder[builder.copy_all(element.nodes)];
   std::optional<TableLine> line;
@@ -43,17 +36,6 @@ std::optional<TableLine> table_line(const Expr& element) {
     line = {dim, *along_k};
   }
   return line;
-}
-
-std::optional<LinePart> line_part(const Expr& rest) {
-  for (std::size_t n = 0; n < rest.nodes.size(); ++n) {
-    if (rest.nodes[n].op != ExprOp::kParameter || rest.nodes[n].type != ExprType::kF32) continue;
-    Expr element = part_at(rest, n);
-    const std::optional<TableLine> line = table_line(element);
-    if (!line) continue;
-    return LinePart{std::move(element), *line, with_variable_at(rest, n, Variable::kScore)};
-  }
-  return std::nullopt;
 }
 
 }  // namespace lacuna

@@ -20,14 +20,4 @@ struct TableLine {
 /// Of a formula that is one element. nullopt: anything else, or an index that may wrap.
 std::optional<TableLine> table_line(const Expr& element);
 
-/// `rest` of a score formula (shared_parts.hpp), taken apart.
-struct LinePart {
-  Expr element;  ///< f32, on a line
-  TableLine line;
-  Expr rest;  ///< in which score, which no rest reads, stands for the element
-};
-
-/// nullopt: no element lies on a line. Of several, one is taken.
-std::optional<LinePart> line_part(const Expr& rest);
-
 }  // namespace lacuna

@@ -19,6 +19,16 @@ inline double uniform(Random& random, double low, double high) {
   return std::uniform_real_distribution<double>(low, high)(random);
 }
 
+/// Both ends are drawn, too.
+inline int whole(Random& random, int low, int high) {
+  return std::uniform_int_distribution<int>(low, high)(random);
+}
+
+/// An i32 for all heads.
+inline void pass(Variant& v, const char* name, int value) {
+  v.params.push_back({name, true, {double(value)}, {}});
+}
+
 /// The float a parameter becomes on its way into the kernel.
 inline double as_f32(double x) { return static_cast<double>(static_cast<float>(x)); }
 

@@ -227,6 +227,7 @@ const std::vector<std::string>& variant_names() {
                                                  "int8-closing-gate",
                                                  "slanted-table",
                                                  "pair-table",
+                                                 "image-bias",
                                                  "bucket-bias",
                                                  "bucket-bias-mma",
                                                  "fire-bias"};

@@ -9,6 +9,16 @@
 namespace lacuna::numerics {
 namespace {
 
+/// A table of random numbers, as a parameter and for the oracle.
+std::vector<double> add_table(Variant& v, const char* name, const std::vector<int>& shape,
+                              Random& random) {
+  std::vector<double> values;
+  for (int x = std::accumulate(shape.begin(), shape.end(), 1, std::multiplies<>()); x > 0; --x)
+    values.push_back(as_f32(uniform(random, -2, 2)));
+  v.params.push_back({name, false, values, {shape.begin(), shape.end()}});
+  return values;
+}
+
 constexpr const char* kDistanceTable = R"({"version": 1, "name": "distance-table",
   "attention": {"mask": "k <= q + n_k - n_q", "score": "0.5 * s + bias[q + n_k - n_q - k + 40]"},
   "params": {"bias": {"shape": "[heads, n_k]", "doc": "by distance, from 40 on"}}})";
@@ -41,20 +51,36 @@ constexpr const char* kPairTable = R"x({"version": 1, "name": "pair-table",
 void make_pair_table(Variant& v, Random& random) {
   make_causal(v);
   const int n_h = v.problem.n_h, n_q = v.problem.n_q, n_k = v.problem.n_k, shift = n_k - n_q;
-  const auto add = [&](const char* name, const std::vector<int>& shape) {
-    std::vector<double> values;
-    for (int x = std::accumulate(shape.begin(), shape.end(), 1, std::multiplies<>()); x > 0; --x)
-      values.push_back(as_f32(uniform(random, -2, 2)));
-    v.params.push_back({name, false, values, {shape.begin(), shape.end()}});
-    return values;
-  };
-  const auto factor = add("factor", {n_h}), pairs = add("pairs", {n_h, n_q, n_k});
-  const auto bias = add("bias", {24});
+  const auto factor = add_table(v, "factor", {n_h}, random);
+  const auto pairs = add_table(v, "pairs", {n_h, n_q, n_k}, random);
+  const auto bias = add_table(v, "bias", {24}, random);
   v.problem.score = [=](double s, int q, int k, int h, int) {
     const auto pair = static_cast<std::size_t>((h * n_q + q) * n_k + std::min(k + 3, n_k - 1));
     const int bucket = std::min(std::abs(q + shift - k) / 4, 23);
     return 0.5 * s + factor[static_cast<std::size_t>(h)] * pairs[pair] -
            std::tanh(bias[static_cast<std::size_t>(bucket)]);
+  };
+}
+
+/// A bias by rows and columns between two places of an image, which may leave its table at one end,
+/// beside one of the query and the key's column.
+constexpr const char* kImageBias = R"x({"version": 1, "name": "image-bias",
+  "let": {"rows": "q // width - k // width", "columns": "q % width - k % width"},
+  "attention": {"score": "0.5 * s + bias[rows + middle, columns + 15] + of_query[q, k % width]"},
+  "params": {"width": {"type": "i32", "range": [1, 15]}, "middle": {"type": "i32"},
+             "bias": {"shape": "[heads, 80, 31]"}, "of_query": {"shape": "[n_q, 15]"}}})x";
+
+void make_image_bias(Variant& v, Random& random) {
+  const int n_h = v.problem.n_h, n_q = v.problem.n_q;
+  const int width = whole(random, 1, 15), middle = whole(random, 0, 1) == 0 ? 40 : 2;
+  pass(v, "width", width), pass(v, "middle", middle);
+  const auto bias = add_table(v, "bias", {n_h, 80, 31}, random);
+  const auto of_query = add_table(v, "of_query", {n_q, 15}, random);
+  v.problem.score = [=](double s, int q, int k, int h, int) {
+    const int row = std::clamp(q / width - k / width + middle, 0, 79);
+    const int column = q % width - k % width + 15;
+    return 0.5 * s + bias[static_cast<std::size_t>((h * 80 + row) * 31 + column)] +
+           of_query[static_cast<std::size_t>(q * 15 + k % width)];
   };
 }
 
@@ -73,15 +99,9 @@ std::string bucket_bias_spec(const std::string& name, const std::string& more) {
 void make_bucket_bias(Variant& v, Random& random) {
   make_causal(v);
   const int n_h = v.problem.n_h, shift = v.problem.n_k - v.problem.n_q;
-  const auto of_shape = [&](const char* name, const std::vector<int>& shape) {
-    std::vector<double> values;
-    for (int x = 0; x < (shape.size() == 2 ? 24 * n_h : shape[0]); ++x)
-      values.push_back(as_f32(uniform(random, -2, 2)));
-    v.params.push_back({name, false, values, {shape.begin(), shape.end()}});
-    return values;
-  };
-  const auto bias = of_shape("bias", {n_h, 24}), level = of_shape("level", {v.problem.n_k});
-  const auto least = of_shape("least", {v.problem.n_q});
+  const auto bias = add_table(v, "bias", {n_h, 24}, random);
+  const auto level = add_table(v, "level", {v.problem.n_k}, random);
+  const auto least = add_table(v, "least", {v.problem.n_q}, random);
   const auto width = head_count(v, "width", random, 1, 9);
   v.problem.score = [=](double s, int q, int k, int h, int) {
     const int buckets = static_cast<int>(width[static_cast<std::size_t>(h)]);
@@ -131,6 +151,7 @@ std::string bias_spec(const std::string& name) {
   if (name == "distance-table") return kDistanceTable;
   if (name == "slanted-table") return kSlantedTable;
   if (name == "pair-table") return kPairTable;
+  if (name == "image-bias") return kImageBias;
   if (name == "bucket-bias") return bucket_bias_spec(name, "");
   if (name == "bucket-bias-mma") return bucket_bias_spec(name, R"(, "loader": "cp_async")");
   return name == "fire-bias" ? kFireBias : "";
@@ -140,6 +161,7 @@ bool make_bias_variant(const std::string& name, Variant& v, KernelTile, Random& 
   if (name == "distance-table") return make_line_table(v, 1, random), true;
   if (name == "slanted-table") return make_line_table(v, 2, random), true;
   if (name == "pair-table") return make_pair_table(v, random), true;
+  if (name == "image-bias") return make_image_bias(v, random), true;
   if (name.starts_with("bucket-bias")) return make_bucket_bias(v, random), true;
   if (name == "fire-bias") return make_fire_bias(v, random), true;
   return false;

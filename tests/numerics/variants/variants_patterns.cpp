@@ -25,14 +25,6 @@ std::uint32_t murmur3(std::uint32_t seed, std::uint32_t counter) {
   return hash ^ hash >> 16;
 }
 
-int whole(Random& random, int low, int high) {
-  return static_cast<int>(std::floor(uniform(random, low, high + 1)));
-}
-
-void pass(Variant& v, const char* name, int value) {
-  v.params.push_back({name, true, {double(value)}, {}});
-}
-
 void make_t5_bias(Variant& v, Random& random) {
   const int n_h = v.problem.n_h;
   std::vector<double> bias;

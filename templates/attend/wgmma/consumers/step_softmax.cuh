@@ -75,8 +75,15 @@ template <class State, bool kExist = !State::Config::kGathers>
 struct StepScoreParts {};
 template <class State>
 struct StepScoreParts<State, true> {
-  ScoreParts<typename State::Hooks, LaneRowsOf<typename State::Config>, State::Config::kTileK / 8>
+  static constexpr int kTileBlocks = State::Config::kTileK / 8;
+  /// Of twice as many keys the rests of all scores take too many registers, and so they do beside
+  /// what two elements of tables take until they are read.
+  static constexpr bool kHasRests = State::Config::kStepKeys <= 64 &&
+                                    State::Hooks::ScoreRow::kHasRest &&
+                                    State::Hooks::ScoreRow::kElements < 2;
+  ScoreParts<typename State::Hooks, LaneRowsOf<typename State::Config>, kTileBlocks>
       of_tile[State::Shape::kStepTiles];
+  EarlyRests<kTileBlocks, kHasRests> rests_of_tile[State::Shape::kStepTiles];
 };
 
 template <class State>
@@ -90,8 +97,12 @@ __device__ __forceinline__ StepScoreParts<State> step_score_parts(
     for (int t = 0; t < State::Shape::kStepTiles; ++t) {
       const TileRef tile = step.tiles[t];  // which may be missing; nobody uses its parts
       const int k = t == 0 || tile.exists() ? at.tile_keys().at(tile, first_slot_of_lane()) : 0;
+      decltype(auto) args = args_of_work_tile<Config>(at.args, row);
       parts.of_tile[t] = score_parts<typename State::Hooks, Config::kTileK / 8>(
-          args_of_work_tile<Config>(at.args, row), at.lane_rows(row), k, row.b, relative_unit(at));
+          args, at.lane_rows(row), k, row.b, relative_unit(at));
+      if constexpr (StepScoreParts<State>::kHasRests)
+        score_rests<typename State::Hooks>(parts.rests_of_tile[t].at, args, parts.of_tile[t],
+                                           at.lane_rows(row), k, row.b);
     }
   }
   return parts;
@@ -113,8 +124,8 @@ __device__ __forceinline__ void apply_formula(const State& at,
     for (int t = 0; t < State::Shape::kStepTiles; ++t)
       apply_score_formula<typename State::Hooks, kTileBlocks>(
           args_of_work_tile<Config>(at.args, row), scores[0] + t * kTileBlocks, parts.of_tile[t],
-          at.lane_rows(row), at.tile_keys().at(step.tiles[t], first_slot_of_lane()), row.b,
-          relative_unit(at));
+          parts.rests_of_tile[t], at.lane_rows(row),
+          at.tile_keys().at(step.tiles[t], first_slot_of_lane()), row.b, relative_unit(at));
   }
 }
 

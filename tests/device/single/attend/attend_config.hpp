@@ -69,7 +69,8 @@ struct Hooks : CausalHooks<Args> {
   }
   struct ScoreRow {
     static constexpr bool kHasCore = false, kHasOffset = true, kHasSlope = true, kHasRest = false;
-    static constexpr bool kRestHasDistance = false, kRestHasKey = false, kRestHasLine = false;
+    static constexpr bool kRestHasDistance = false, kRestHasKey = false;
+    static constexpr int kElements = 0;
     float factor, slope;
   };
   static ScoreRow score_row(const Args&, int, int, int) { return {1.0f, single::kScoreSlope}; }
