@@ -14,6 +14,8 @@ class LineElements {
   static constexpr int kAlongK = Hooks::ScoreRow::kElementAlongK[kNumber];
 
  public:
+  static constexpr bool kHasPairs = kAlongK == 1;
+
   /// k: the lane's first key.
   template <class Args, class Lane>
   __device__ __forceinline__ LineElements(const Args& args, const Lane& lane, int k, int b) {
@@ -33,7 +35,7 @@ class LineElements {
   __device__ __forceinline__ bool are_paired() const {
     const auto places = reinterpret_cast<unsigned long long>(first_[0]) |
                         reinterpret_cast<unsigned long long>(first_[1]);
-    return kAlongK == 1 && places % sizeof(float2) == 0;
+    return !kHasPairs || places % sizeof(float2) == 0;
   }
 
   template <bool kArePaired>
@@ -41,7 +43,7 @@ class LineElements {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       const float* const place = first_[r] + n * 8 * kAlongK;
-      if constexpr (kArePaired && kAlongK == 1) {
+      if constexpr (kArePaired && kHasPairs) {
         const float2 pair = *reinterpret_cast<const float2*>(place);
         block[2 * r] = pair.x;
         block[2 * r + 1] = pair.y;

@@ -16,6 +16,8 @@ class PlacedElements {
   using Number = Constant<kNumber>;
 
  public:
+  static constexpr bool kHasPairs = false;
+
   /// k: the lane's first key; those behind the last token count as well.
   template <class Args, class Lane>
   __device__ __forceinline__ PlacedElements(const Args& args, const Lane& lane, int k, int b) {

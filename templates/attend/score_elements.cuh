@@ -9,6 +9,11 @@
 
 namespace lacuna {
 
+/// Of one block of a lane's scores: the elements of a formula, of which it has no more than these.
+struct BlockElements {
+  float at[2][4];
+};
+
 /// How element kNumber is read.
 template <class Hooks, int kNumber, int kBlocks,
           bool kIsLine = (Hooks::ScoreRow::kElementAlongK[kNumber] != 0)>
@@ -26,17 +31,24 @@ template <class Hooks, int kBlocks, int kNumber = 0,
           bool kExist = (kNumber < Hooks::ScoreRow::kElements)>
 class ScoreElements {
  public:
+  static constexpr bool kHasPairs = false;
   template <class Args, class Lane>
   __device__ __forceinline__ ScoreElements(const Args&, const Lane&, int, int) {}
   __device__ __forceinline__ bool are_inside() const { return true; }
   __device__ __forceinline__ bool are_paired() const { return true; }
-  template <bool kArePaired, int kCount>
-  __device__ __forceinline__ void read(float (&)[kCount][4], int) const {}
+  template <bool kArePaired>
+  __device__ __forceinline__ void read(BlockElements&, int) const {}
 };
 
 template <class Hooks, int kBlocks, int kNumber>
 class ScoreElements<Hooks, kBlocks, kNumber, true> {
+  using Elements = typename ElementsOf<Hooks, kNumber, kBlocks>::Type;
+  using Others = ScoreElements<Hooks, kBlocks, kNumber + 1>;
+
  public:
+  /// Does any of them lie next to that of the next key?
+  static constexpr bool kHasPairs = Elements::kHasPairs || Others::kHasPairs;
+
   /// k: the lane's first key.
   template <class Args, class Lane>
   __device__ __forceinline__ ScoreElements(const Args& args, const Lane& lane, int k, int b)
@@ -46,20 +58,33 @@ class ScoreElements<Hooks, kBlocks, kNumber, true> {
   __device__ __forceinline__ bool are_inside() const {
     return element_.are_inside() && others_.are_inside();
   }
-  /// Can elements of lines be read for two keys at once?
+  /// Can such elements be read for two keys at once?
   __device__ __forceinline__ bool are_paired() const {
     return element_.are_paired() && others_.are_paired();
   }
-  /// Of block n: blocks[number] of each element, if they are inside.
-  template <bool kArePaired, int kCount>
-  __device__ __forceinline__ void read(float (&blocks)[kCount][4], int n) const {
-    element_.template read<kArePaired>(blocks[kNumber], n);
+  /// Of block n, if they are inside.
+  template <bool kArePaired>
+  __device__ __forceinline__ void read(BlockElements& blocks, int n) const {
+    element_.template read<kArePaired>(blocks.at[kNumber], n);
     others_.template read<kArePaired>(blocks, n);
   }
 
  private:
-  typename ElementsOf<Hooks, kNumber, kBlocks>::Type element_;
-  ScoreElements<Hooks, kBlocks, kNumber + 1> others_;
+  Elements element_;
+  Others others_;
 };
+
+/// Element kNumber of a block from the lane's key k on, and those behind it, each by its indices.
+template <class Hooks, int kNumber = 0, class Args, class Lane>
+__device__ __forceinline__ void read_by_indices(BlockElements& blocks, const Args& args,
+                                                const Lane& lane, int k, int b) {
+  if constexpr (kNumber < Hooks::ScoreRow::kElements) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      blocks.at[kNumber][i] =
+          Hooks::element(Constant<kNumber>{}, args, lane.q(i / 2), k + i % 2, lane.h(i / 2), b);
+    read_by_indices<Hooks, kNumber + 1>(blocks, args, lane, k, b);
+  }
+}
 
 }  // namespace lacuna

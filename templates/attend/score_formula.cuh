@@ -42,12 +42,6 @@ struct EarlyRests {
 template <int kBlocks>
 struct EarlyRests<kBlocks, false> {};
 
-/// Elements of one block that the rest of a formula reads in its first two places.
-struct ElementBlocks {
-  static constexpr int kCount = 2;
-  float at[kCount][4];
-};
-
 /// The rests of all scores of a lane, whose first key is k. read(blocks, n): elements of block n.
 template <class Hooks, int kBlocks, class Args, class Lane, class Read>
 __device__ __forceinline__ void score_rests_by(float (&rests)[kBlocks][4], const Args& args,
@@ -59,8 +53,8 @@ __device__ __forceinline__ void score_rests_by(float (&rests)[kBlocks][4], const
   const KeyValues<kBlocks, kOfKey> keys(parts.keys);
 #pragma unroll
   for (int n = 0; n < kBlocks; ++n) {
-    ElementBlocks elements = {};
-    read(elements.at, n);
+    BlockElements elements = {};
+    read(elements, n);
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       const Row& row = parts.rows[i / 2];
@@ -76,40 +70,29 @@ __device__ __forceinline__ void score_rests_by(float (&rests)[kBlocks][4], const
   }
 }
 
-/// Element kNumber of a block of a lane's scores, and those behind it, each by its indices.
-template <class Hooks, int kNumber = 0, class Args, class Lane>
-__device__ __forceinline__ void read_by_indices(float (&blocks)[ElementBlocks::kCount][4],
-                                                const Args& args, const Lane& lane, int k, int b) {
-  if constexpr (kNumber < Hooks::ScoreRow::kElements) {
-#pragma unroll
-    for (int i = 0; i < 4; ++i)
-      blocks[kNumber][i] =
-          Hooks::element(Constant<kNumber>{}, args, lane.q(i / 2), k + i % 2, lane.h(i / 2), b);
-    read_by_indices<Hooks, kNumber + 1>(blocks, args, lane, k, b);
-  }
-}
-
+/// The same, reading the elements as they lie.
 template <class Hooks, int kBlocks, class Args, class Lane>
 __device__ __forceinline__ void score_rests(float (&rests)[kBlocks][4], const Args& args,
                                             const ScoreParts<Hooks, Lane, kBlocks>& parts,
                                             const Lane& lane, int k, int b) {
   if constexpr (Hooks::ScoreRow::kElements > 0 && Lane::kAreNeighbours) {
-    const ScoreElements<Hooks, kBlocks> elements(args, lane, k, b);
+    using Elements = ScoreElements<Hooks, kBlocks>;
+    const Elements elements(args, lane, k, b);
     const auto read = [&](auto paired) {
-      score_rests_by<Hooks>(rests, args, parts, lane, k, b, [&](auto& blocks, int n) {
+      score_rests_by<Hooks>(rests, args, parts, lane, k, b, [&](BlockElements& blocks, int n) {
         elements.template read<decltype(paired)::kValue != 0>(blocks, n);
       });
     };
     if (__builtin_expect(!__any_sync(kAllLanes, !elements.are_inside()), true)) {
-      if (__any_sync(kAllLanes, !elements.are_paired())) {
-        read(Constant<false>{});
-      } else {
+      if (Elements::kHasPairs && !__any_sync(kAllLanes, !elements.are_paired())) {
         read(Constant<true>{});
+      } else {
+        read(Constant<false>{});
       }
       return;
     }
   }
-  score_rests_by<Hooks>(rests, args, parts, lane, k, b, [&](auto& blocks, int n) {
+  score_rests_by<Hooks>(rests, args, parts, lane, k, b, [&](BlockElements& blocks, int n) {
     read_by_indices<Hooks>(blocks, args, lane, k + n * 8, b);
   });
 }
