@@ -25,22 +25,39 @@ class PlacedElements {
     const auto first = Hooks::element_row(Number{}, args, lane.q(0), lane.h(0), b);
     const auto second = Hooks::element_row(Number{}, args, lane.q(1), lane.h(1), b);
     constexpr int kDims = sizeof(first) / sizeof(int);
-    const KeyIndices<kDims> keys = place_keys<kDims>(args, lane, k, b);
+    int indices[kShares][kDims];
+#pragma unroll
+    for (int n = 0; n < kShares; ++n) {
+      const int key = k - lane_index() % 4 * 2 + lane_index() + n * 8 * kKeyBlocks;
+      const auto of_key = Hooks::element_key(Number{}, args, key, lane.h(0), b);
+#pragma unroll
+      for (int d = 0; d < kDims; ++d) indices[n][d] = of_key.at[d];
+    }
     is_inside_ = table.data != nullptr;
     long long furthest = 0;
+    rows_[0] = rows_[1] = table.data;
 #pragma unroll
-    for (int r = 0; r < 2; ++r) rows_[r] = table.data;
+    for (int n = 0; n < kShares; ++n) distances_[n] = 0;
 #pragma unroll
     for (int d = 0; d < kDims; ++d) {
-      rows_[0] += first.at[d] * table.stride[d];
-      rows_[1] += second.at[d] * table.stride[d];
-      const long long least = smaller(first.at[d], second.at[d]);
-      const long long most = larger(first.at[d], second.at[d]);
-      is_inside_ =
-          is_inside_ && least + keys.least[d] >= 0 && most + keys.most[d] < table.extent[d];
-      furthest += larger(abs(keys.least[d]), abs(keys.most[d])) * table.stride[d];
+      const KeySpan span = span_of_keys(indices, d);
+      const u32 extent = static_cast<u32>(table.extent[d]);
+      // Indices wrap: they are in order where those of the least and of the most are no further
+      // apart than the table is long.
+      is_inside_ = is_inside_ && span.length < extent && table.stride[d] >= 0;
+      furthest += span.length * table.stride[d];
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
+        const u32 least = static_cast<u32>(r == 0 ? first.at[d] : second.at[d]) + span.least;
+        is_inside_ = is_inside_ && least < extent && least + span.length < extent;
+        rows_[r] += static_cast<int>(least) * table.stride[d];
+      }
+#pragma unroll
+      for (int n = 0; n < kShares; ++n)
+        distances_[n] += (static_cast<u32>(indices[n][d]) - span.least) *
+                         static_cast<u32>(table.stride[d]) * kBytes;
     }
-    is_inside_ = is_inside_ && furthest <= 0x7fffffff;  // as far as distances reach
+    is_inside_ = is_inside_ && furthest <= 0xffffffffu / kBytes;  // as far as distances reach
   }
 
   /// Do all of them lie in the table?
@@ -52,48 +69,38 @@ class PlacedElements {
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const int from = lane_index() % 4 * 2 + n % kKeyBlocks * 8 + i;
-      const int distance = __shfl_sync(kAllLanes, distances_[n / kKeyBlocks], from);
-      block[i] = rows_[0][distance];
-      block[2 + i] = rows_[1][distance];
+      const u32 distance = __shfl_sync(kAllLanes, distances_[n / kKeyBlocks], from);
+#pragma unroll
+      for (int r = 0; r < 2; ++r)
+        block[2 * r + i] =
+            *reinterpret_cast<const float*>(reinterpret_cast<const char*>(rows_[r]) + distance);
     }
   }
 
  private:
-  /// The least and the most that any key of the warp makes of each index.
-  template <int kDims>
-  struct KeyIndices {
-    int least[kDims], most[kDims];
-  };
+  static constexpr u32 kBytes = sizeof(float);
+  static constexpr int kShares = ceil_div(kBlocks, kKeyBlocks);  ///< keys of a lane
 
-  template <int kDims, class Args, class Lane>
-  __device__ __forceinline__ KeyIndices<kDims> place_keys(const Args& args, const Lane& lane, int k,
-                                                          int b) {
-    const auto& table = Hooks::element_table(Number{}, args);
-    const int first_key = k - lane_index() % 4 * 2 + lane_index();
-    KeyIndices<kDims> keys;
+  /// What the keys of a warp make of an index: from the least on.
+  struct KeySpan {
+    u32 least, length;
+  };
+  template <int kDims>
+  __device__ __forceinline__ static KeySpan span_of_keys(const int (&indices)[kShares][kDims],
+                                                         int d) {
+    int least = indices[0][d], most = indices[0][d];
 #pragma unroll
-    for (int n = 0; n < ceil_div(kBlocks, kKeyBlocks); ++n) {
-      const auto indices =
-          Hooks::element_key(Number{}, args, first_key + n * 8 * kKeyBlocks, lane.h(0), b);
-      unsigned distance = 0;
-#pragma unroll
-      for (int d = 0; d < kDims; ++d) {
-        keys.least[d] = n == 0 ? indices.at[d] : smaller(keys.least[d], indices.at[d]);
-        keys.most[d] = n == 0 ? indices.at[d] : larger(keys.most[d], indices.at[d]);
-        distance += static_cast<unsigned>(indices.at[d]) * static_cast<unsigned>(table.stride[d]);
-      }
-      distances_[n] = static_cast<int>(distance);
+    for (int n = 1; n < kShares; ++n) {
+      least = smaller(least, indices[n][d]);
+      most = larger(most, indices[n][d]);
     }
-#pragma unroll
-    for (int d = 0; d < kDims; ++d) {
-      keys.least[d] = ~max_over_lanes(~keys.least[d]);
-      keys.most[d] = max_over_lanes(keys.most[d]);
-    }
-    return keys;
+    least = ~max_over_lanes(~least);
+    return {static_cast<u32>(least),
+            static_cast<u32>(max_over_lanes(most)) - static_cast<u32>(least)};
   }
 
-  const float* rows_[2];                          ///< the places of the lane's rows
-  int distances_[ceil_div(kBlocks, kKeyBlocks)];  ///< of this lane's share of the keys
+  const float* rows_[2];    ///< where the elements of the least indices of the keys lie
+  u32 distances_[kShares];  ///< from there, in bytes, of this lane's share of the keys
   bool is_inside_;
 };
 
