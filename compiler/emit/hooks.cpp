@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "compiler/emit/hook_text.hpp"
-#include "compiler/expr/bounds/key_ranges.hpp"
 #include "compiler/expr/parts/constant_divisors.hpp"
 #include "compiler/expr/parts/constant_parts.hpp"
+#include "compiler/expr/parts/mask_parts.hpp"
 #include "compiler/expr/parts/score_parts.hpp"
 #include "compiler/expr/parts/shared_parts.hpp"
 #include "compiler/expr/parts/table_line.hpp"
@@ -57,15 +57,29 @@ bool reads_parameter(const Expr& expr) {
                              [](const ExprNode& node) { return node.op == ExprOp::kParameter; });
 }
 
-/// The keys that a row sees (compiler/expr/bounds/key_ranges.hpp); no range: the mask has to be
-/// asked.
-void write_key_ranges(CudaWriter& out, const Expr& mask) {
-  std::vector<KeyRange> ranges = key_ranges(mask);
-  if (mask.empty()) ranges.emplace_back();  // all of them
-  const std::string count = std::to_string(ranges.size());
+/// The condition of a mask on the distance alone, in the same two steps.
+void write_distance_condition(CudaWriter& out, const Expr& condition) {
+  const RowText text =
+      split_text(condition, "part", "parts", constant_elements(condition, kPairVariables),
+                 constant_divisors(condition, kPairVariables), cuda_names(Tiling::kAttend));
+  write_row_struct(out, "DistanceParts", text.members);
+  write_hook(out, "DistanceParts distance_parts(const Args& args, int h, int b)", "/attention/mask",
+             "{" + text.values + "}");
+  write_hook(out,
+             "bool mask_of_distance(const Args& args, const DistanceParts& parts, int q, int k, "
+             "int h, int b)",
+             "/attention/mask", text.rest);
+}
+
+/// The keys that a row sees, as ranges (compiler/expr/parts/mask_parts.hpp), and the condition on
+/// the distance that holds besides; no range: the mask has to be asked.
+void write_mask_parts(CudaWriter& out, const Expr& mask) {
+  const MaskParts parts = split_mask(mask);
+  const bool has_distance = !parts.of_distance.empty();
+  const std::string count = std::to_string(parts.ranges.size());
   std::string has_first, first, last;
   bool reads_parameters = false;
-  for (const KeyRange& range : ranges) {
+  for (const KeyRange& range : parts.ranges) {
     const char* comma = first.empty() ? "" : ", ";
     has_first += comma + std::string(range.first.empty() ? "false" : "true");
     first += comma + cuda_text(range.first, "0");
@@ -75,14 +89,16 @@ void write_key_ranges(CudaWriter& out, const Expr& mask) {
   }
   std::string members =
       " static constexpr int kRanges = " + count +
-      "; static constexpr bool kReadsParameters = " + (reads_parameters ? "true" : "false") + ";";
-  if (!ranges.empty()) {
+      "; static constexpr bool kReadsParameters = " + (reads_parameters ? "true" : "false") +
+      (has_distance ? ", kHasDistance = true;" : ";");
+  if (!parts.ranges.empty()) {
     members += " static constexpr bool kHasFirst[] = {" + has_first + "}; int first[" + count +
                "], last[" + count + "];";
   }
   write_row_struct(out, "MaskRow", members);
   write_hook(out, "MaskRow mask_row(const Args& args, int q, int h, int b)", "/attention/mask",
-             ranges.empty() ? "{}" : "{{" + first + "}, {" + last + "}}");
+             parts.ranges.empty() ? "{}" : "{{" + first + "}, {" + last + "}}");
+  if (has_distance) write_distance_condition(out, parts.of_distance);
 }
 
 /// What a row has of its scores.
@@ -150,7 +166,7 @@ void write_score_parts(CudaWriter& out, const Expr& score) {
 
 void write_attend_hooks(CudaWriter& out, const Attend& attend) {
   write_mask(out, attend.mask);
-  write_key_ranges(out, attend.mask);
+  write_mask_parts(out, attend.mask);
   write_tile_bound(out, "tile_full", attend.classifier.must);
   write_tile_bound(out, "tile_visible", attend.classifier.may);
   write_hook(out, "float score(const Args& args, float s, int q, int k, int h, int b)",

@@ -3,9 +3,20 @@
 // which only such masks have).
 #pragma once
 
+#include "base/optional_field.cuh"
+
 namespace lacuna {
 
 struct NoMaskParts {};
+
+LACUNA_OPTIONAL_FIELD(bool, has_distance_condition, kHasDistance, false)
+
+/// Has the mask a condition on the distance besides its ranges of keys (attend/distance_mask.cuh)?
+template <class Hooks>
+inline constexpr bool kHasDistanceCondition = has_distance_condition<typename Hooks::MaskRow>();
+/// Is it made of ranges (attend/key_ranges.cuh), and of nothing else?
+template <class Hooks>
+inline constexpr bool kMaskIsRanges = Hooks::MaskRow::kRanges > 0 && !kHasDistanceCondition<Hooks>;
 
 // `preferred` tells the two apart: 0 is an int before it is a long.
 template <class Hooks, class Args>

@@ -71,7 +71,7 @@ __device__ __forceinline__ void complete_group(const State& at,
 /// Of a step of one group without a mask: what its formula needs that depends on no product, in
 /// relative_unit. It is worked out while the products are under way. Gathered keys have no columns
 /// in common.
-template <class State, bool kExist = !State::Config::kGathers>
+template <class State, bool kExist = State::Config::kHasScore && !State::Config::kGathers>
 struct StepScoreParts {};
 template <class State>
 struct StepScoreParts<State, true> {
@@ -84,7 +84,7 @@ __device__ __forceinline__ StepScoreParts<State> step_score_parts(
     const State& at, const typename State::Message& step) {
   using Config = typename State::Config;
   StepScoreParts<State> parts;
-  if constexpr (!Config::kGathers) {
+  if constexpr (Config::kHasScore && !Config::kGathers) {
     const typename State::Row row = row_of_formulas(at);
 #pragma unroll
     for (int t = 0; t < State::Shape::kStepTiles; ++t) {
@@ -106,7 +106,7 @@ __device__ __forceinline__ void apply_formula(const State& at,
   using Config = typename State::Config;
   if constexpr (Config::kGathers) {
     complete_group(at, scores, 0, step, true);
-  } else {
+  } else if constexpr (Config::kHasScore) {
     constexpr int kTileBlocks = Config::kTileK / 8;
     const typename State::Row row = row_of_formulas(at);
 #pragma unroll
@@ -115,6 +115,64 @@ __device__ __forceinline__ void apply_formula(const State& at,
           args_of_work_tile<Config>(at.args, row), scores[0] + t * kTileBlocks, parts.of_tile[t],
           at.lane_rows(row), at.tile_keys().at(step.tiles[t], first_slot_of_lane()), row.b,
           relative_unit(at));
+  }
+}
+
+/// Does a mask ask about distances in every step, before its products are complete?
+template <class State>
+inline constexpr bool kAsksDistancesAhead =
+    !State::Shape::kHasGate && kHasKeyRanges<typename State::Config, typename State::Hooks> &&
+    kHasDistanceCondition<typename State::Hooks>;
+
+/// What is known of the mask of a step of one group before its products are complete.
+template <class State, bool kOfDistances = kAsksDistancesAhead<State>>
+struct StepMask {
+  /// All scores count, and nobody wants a report.
+  __device__ __forceinline__ bool is_usual(const typename State::Message& step) const {
+    return !step.has(State::Message::kNeedsMaskOrReport);
+  }
+};
+template <class State>
+struct StepMask<State, true> {
+  bool is_other;  ///< of the warp: ranges leave out keys, too, or reports are wanted
+  __device__ __forceinline__ bool is_usual(const typename State::Message&) const {
+    return !is_other;
+  }
+  DistanceBits<State::Config::kTileK / 8> of_tile[State::Shape::kStepTiles];
+};
+
+template <class State>
+__device__ __forceinline__ StepMask<State> step_mask(const State& at,
+                                                     const typename State::Message& step) {
+  using Config = typename State::Config;
+  using Hooks = typename State::Hooks;
+  StepMask<State> mask;
+  if constexpr (kAsksDistancesAhead<State>) {
+    constexpr int kTileBlocks = Config::kTileK / 8;
+    const typename State::Row row = row_of_formulas(at);
+    decltype(auto) args = args_of_work_tile<Config>(at.args, row);
+    const auto lane = at.lane_rows(row);
+    bool is_other = wants_report(args.attend);
+#pragma unroll
+    for (int t = 0; t < State::Shape::kStepTiles; ++t) {
+      const int k = first_key_of_lane(args, step.tiles[t], at.tile_keys());
+      mask.of_tile[t] = distance_bits<Hooks, kTileBlocks>(args, lane, k, row.b);
+      is_other = is_other || leaves_out_keys<Hooks, kTileBlocks>(args, lane, k, row.b);
+    }
+    mask.is_other = __any_sync(kAllLanes, is_other) != 0;
+  }
+  return mask;
+}
+
+/// The usual mask.
+template <class State>
+__device__ __forceinline__ void apply_step_mask(StepScores<typename State::Config>& scores,
+                                                const StepMask<State>& mask) {
+  if constexpr (kAsksDistancesAhead<State>) {
+    constexpr int kTileBlocks = State::Config::kTileK / 8;
+#pragma unroll
+    for (int t = 0; t < State::Shape::kStepTiles; ++t)
+      apply_distance_bits(scores[0] + t * kTileBlocks, mask.of_tile[t]);
   }
 }
 
@@ -240,6 +298,17 @@ __device__ __forceinline__ void weigh_with_max(State& at, Fragments& fragments,
   if constexpr (kFirst) fragments.has_fresh_row = at.softmax.any_fresh();
 }
 
+/// Scores -> weights: a score formula has made relative_unit of them.
+template <class State, int kBlocks>
+__device__ __forceinline__ void exponentiate_relative(float (&sum)[2], const State& at,
+                                                      float (&scores)[kBlocks][4]) {
+  if constexpr (State::Config::kHasScore) {
+    exponentiate(sum, scores);
+  } else {
+    exponentiate(sum, scores, at.softmax.lagging_max, at.to_log2);
+  }
+}
+
 /// Scores -> weights against the lagging maximum as it is, without looking for maxima. False: a row
 /// has no lagging maximum yet, or exceeds it. That is rare. It is handled behind the wait for the
 /// output, out of the way, so that the instructions of the usual path lie close together.
@@ -248,24 +317,25 @@ __device__ __forceinline__ bool softmax_without_max(State& at, const Fragments& 
                                                     StepScores<typename State::Config>& scores,
                                                     const typename State::Message& step) {
   float sum[2] = {0.0f, 0.0f};
-  if constexpr (State::Config::kHasScore) {
+  if constexpr (State::Config::kHasScore || kAsksDistancesAhead<State>) {
     const StepScoreParts<State> parts = step_score_parts(at, step);
+    const StepMask<State> mask = step_mask(at, step);
     const auto ranges = step_ranges(at, step);
     await_products(at, scores, 0, 1);
     // Written twice, so that in most steps the exponentials overlap the formulas.
-    if (__builtin_expect(!fragments.has_fresh_row && !step.has(State::Message::kNeedsMaskOrReport),
-                         true)) {
+    if (__builtin_expect(!fragments.has_fresh_row && mask.is_usual(step), true)) {
       apply_formula(at, scores, parts, step);
-      exponentiate(sum, scores[0]);
+      apply_step_mask<State>(scores, mask);
+      exponentiate_relative(sum, at, scores[0]);
     } else {
       complete_group(at, scores, 0, step, !fragments.has_fresh_row, ranges);
       if (fragments.has_fresh_row) return false;
-      exponentiate(sum, scores[0]);
+      exponentiate_relative(sum, at, scores[0]);
     }
   } else {
     await_group(at, scores, 0, 1, step);
     if (__builtin_expect(fragments.has_fresh_row, false)) return false;
-    exponentiate(sum, scores[0], at.softmax.lagging_max, at.to_log2);
+    exponentiate_relative(sum, at, scores[0]);
   }
   constexpr float kMost = WeightRange<typename State::Element>::kLargestSum;
   const bool fits = sum[0] <= kMost && sum[1] <= kMost;
