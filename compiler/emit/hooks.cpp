@@ -5,9 +5,7 @@
 #include <utility>
 
 #include "compiler/emit/hook_text.hpp"
-#include "compiler/expr/parts/constant_divisors.hpp"
-#include "compiler/expr/parts/constant_parts.hpp"
-#include "compiler/expr/parts/mask_parts.hpp"
+#include "compiler/emit/mask_hooks.hpp"
 #include "compiler/expr/parts/score_parts.hpp"
 #include "compiler/expr/parts/shared_parts.hpp"
 #include "compiler/expr/parts/table_line.hpp"
@@ -15,91 +13,6 @@
 
 namespace lacuna {
 namespace {
-
-/// The mask of one pair. If it divides, the divisors and the parameters that many pairs share are
-/// read once: NVRTC would look up each of them for each of a lane's scores (natten: 13 s, not 4).
-/// Of other masks nothing is kept: few tiles ask them, and registers are short.
-void write_mask(CudaWriter& out, const Expr& mask) {
-  const char* pointer = "/attention/mask";
-  const std::vector<std::int32_t> divisors = constant_divisors(mask, kPairVariables);
-  if (divisors.empty()) {
-    write_hook(out, "bool mask(const Args& args, int q, int k, int h, int b)", pointer,
-               cuda_body(mask, "true"));
-    return;
-  }
-  const RowText text = split_text(mask, "part", "parts", constant_elements(mask, kPairVariables),
-                                  divisors, cuda_names(Tiling::kAttend));
-  write_row_struct(out, "MaskParts", text.members);
-  write_hook(out, "MaskParts mask_parts(const Args& args, int h, int b)", pointer,
-             "{" + text.values + "}");
-  write_hook(out, "bool mask(const Args& args, const MaskParts& parts, int q, int k, int h, int b)",
-             pointer, text.rest);
-}
-
-/// Whether the mask lets through all pairs of a tile, or any. A bound divides many times by the
-/// same number, so its reciprocal is made once, and parameters are read once: fewer instructions,
-/// of which NVRTC inlines each.
-void write_tile_bound(CudaWriter& out, const std::string& name, const Expr& bound) {
-  const char* pointer = "/attention/mask";
-  const std::string signature =
-      "bool " + name + "(const Args& args, " + kBounds + ", int h, int b)";
-  const std::vector<std::int32_t> divisors = constant_divisors(bound, kBoundVariables);
-  if (divisors.empty()) return write_hook(out, signature, pointer, cuda_body(bound, "true"));
-  RowText text = split_text(bound, "part", "parts", constant_elements(bound, kBoundVariables),
-                            divisors, cuda_names(Tiling::kAttend));
-  text.rest.locals.insert(text.rest.locals.begin(),
-                          "const struct {" + text.members + " } parts = {" + text.values + "};");
-  write_hook(out, signature, pointer, text.rest);
-}
-
-bool reads_parameter(const Expr& expr) {
-  return std::ranges::any_of(expr.nodes,
-                             [](const ExprNode& node) { return node.op == ExprOp::kParameter; });
-}
-
-/// The condition of a mask on the distance alone, in the same two steps.
-void write_distance_condition(CudaWriter& out, const Expr& condition) {
-  const RowText text =
-      split_text(condition, "part", "parts", constant_elements(condition, kPairVariables),
-                 constant_divisors(condition, kPairVariables), cuda_names(Tiling::kAttend));
-  write_row_struct(out, "DistanceParts", text.members);
-  write_hook(out, "DistanceParts distance_parts(const Args& args, int h, int b)", "/attention/mask",
-             "{" + text.values + "}");
-  write_hook(out,
-             "bool mask_of_distance(const Args& args, const DistanceParts& parts, int q, int k, "
-             "int h, int b)",
-             "/attention/mask", text.rest);
-}
-
-/// The keys that a row sees, as ranges (compiler/expr/parts/mask_parts.hpp), and the condition on
-/// the distance that holds besides; no range: the mask has to be asked.
-void write_mask_parts(CudaWriter& out, const Expr& mask) {
-  const MaskParts parts = split_mask(mask);
-  const bool has_distance = !parts.of_distance.empty();
-  const std::string count = std::to_string(parts.ranges.size());
-  std::string has_first, first, last;
-  bool reads_parameters = false;
-  for (const KeyRange& range : parts.ranges) {
-    const char* comma = first.empty() ? "" : ", ";
-    has_first += comma + std::string(range.first.empty() ? "false" : "true");
-    first += comma + cuda_text(range.first, "0");
-    last += comma + cuda_text(range.last, "args.attend.n_k - 1");
-    reads_parameters =
-        reads_parameters || reads_parameter(range.first) || reads_parameter(range.last);
-  }
-  std::string members =
-      " static constexpr int kRanges = " + count +
-      "; static constexpr bool kReadsParameters = " + (reads_parameters ? "true" : "false") +
-      (has_distance ? ", kHasDistance = true;" : ";");
-  if (!parts.ranges.empty()) {
-    members += " static constexpr bool kHasFirst[] = {" + has_first + "}; int first[" + count +
-               "], last[" + count + "];";
-  }
-  write_row_struct(out, "MaskRow", members);
-  write_hook(out, "MaskRow mask_row(const Args& args, int q, int h, int b)", "/attention/mask",
-             parts.ranges.empty() ? "{}" : "{{" + first + "}, {" + last + "}}");
-  if (has_distance) write_distance_condition(out, parts.of_distance);
-}
 
 /// What a row has of its scores.
 void write_score_row(CudaWriter& out, const ScoreParts& parts, const SharedParts& shared,
@@ -165,10 +78,7 @@ void write_score_parts(CudaWriter& out, const Expr& score) {
 }
 
 void write_attend_hooks(CudaWriter& out, const Attend& attend) {
-  write_mask(out, attend.mask);
-  write_mask_parts(out, attend.mask);
-  write_tile_bound(out, "tile_full", attend.classifier.must);
-  write_tile_bound(out, "tile_visible", attend.classifier.may);
+  write_mask_hooks(out, attend);
   write_hook(out, "float score(const Args& args, float s, int q, int k, int h, int b)",
              "/attention/score",
              attend.score.empty() ? "s" : print_cuda_body(attend.score, score_names()));

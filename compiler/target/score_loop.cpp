@@ -20,16 +20,25 @@ std::string print_ranges(const std::vector<KeyRange>& ranges) {
   return std::to_string(ranges.size()) + (ranges.size() == 1 ? " range" : " ranges") + " of keys";
 }
 
-/// Of a mask with a condition on the distance.
-PlanValue distance_loop(const MaskParts& parts, bool packs_heads) {
+/// "each distance and key"
+std::string print_sources(const MaskParts& parts) {
+  static constexpr const char* kNames[kMaskSources] = {"distance", "key", "query"};
+  std::string text;
+  for (std::size_t n = 0; n < kMaskSources; ++n)
+    if (!parts.conditions[n].empty())
+      text += (text.empty() ? "" : " and ") + std::string(kNames[n]);
+  return text;
+}
+
+/// Of a mask with conditions.
+PlanValue conditions_loop(const MaskParts& parts, bool packs_heads) {
   if (packs_heads)
     return derived("asked for each score", "rows of several heads share no distances");
-  const bool is_all =
-      parts.ranges.size() == 1 && parts.ranges[0].first.empty() && parts.ranges[0].last.empty();
-  return derived(
-      "asked for each distance" +
-          (is_all ? "" : ", and " + print_ranges(parts.ranges) + " for each row"),
-      is_all ? "the mask depends on q - k alone" : "conditions on q - k alone, and bounds on k");
+  const std::string ranges =
+      parts.ranges_are_all() ? "" : ", and " + print_ranges(parts.ranges) + " for each row";
+  return derived("asked for each " + print_sources(parts) + ranges,
+                 parts.is_of_distance() ? "the mask depends on q - k alone"
+                                        : "conditions that depend on one of these alone");
 }
 
 }  // namespace
@@ -47,11 +56,11 @@ PlanValue mask_loop(const Plan& plan) {
   const std::string asked = "asked for each score";
   if (gathers(attend)) return derived(asked, "keys are gathered");
   const MaskParts parts = split_mask(attend.mask);
-  if (parts.ranges.empty()) return derived(asked, "the mask is more than bounds on k");
+  if (parts.ranges.empty()) return derived(asked, "conditions on pairs of query and key");
   if (looks_ahead(plan))
     return derived(asked,
                    "ranges of keys make the warps of TileGateConsumer divergent to the compiler");
-  if (!parts.of_distance.empty()) return distance_loop(parts, packs_heads(plan));
+  if (!parts.terms.empty()) return conditions_loop(parts, packs_heads(plan));
   return derived(print_ranges(parts.ranges) + " for each row", "in tiles that the mask cuts");
 }
 

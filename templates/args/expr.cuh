@@ -3,6 +3,7 @@
 #pragma once
 
 #include "arch/approx.cuh"
+#include "base/constant.cuh"
 #include "base/math.cuh"
 
 namespace lacuna {

@@ -212,13 +212,14 @@ TEST(AnyShape, DecidesWithoutReportsAsWithThem) {
   }
 }
 
-/// Without reports, which take another branch, steps of a mask of distances ask about these before
-/// their products are complete.
-TEST(Distances, AreThoseOfTheMask) {
+/// Without reports, which take another branch, conditions on distances and keys are asked in each
+/// step before its products are complete.
+TEST(Conditions, AreThoseOfTheMask) {
   int found = 0;
   for (const Subject& subject : subjects()) {
-    if (std::ranges::count(std::array{"dilated", "kept-distances", "strided-lists"},
-                           subject.spec) == 0)
+    if (std::ranges::count(
+            std::array{"dilated", "kept-distances", "strided-lists", "strided-pattern"},
+            subject.spec) == 0)
       continue;
     ++found;
     for (Case shape : {shape_of(2, 4, 2, 1, 300), shape_of(1, 2, 2, 17, 17, true),

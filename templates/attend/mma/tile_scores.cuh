@@ -1,8 +1,8 @@
 // Scores of a tile: products of queries and keys, the spec's formula and the mask.
 #pragma once
 
-#include "attend/distance_mask.cuh"
 #include "attend/key_ranges.cuh"
+#include "attend/mask_bits.cuh"
 #include "attend/mma/attend_block.cuh"
 #include "attend/score_formula.cuh"
 #include "base/mask_pair.cuh"
@@ -76,8 +76,8 @@ __device__ __forceinline__ void apply_mask(const Block& at, typename Block::Scor
     constexpr int kBlocks = Shape::kKeyBlocks;
     const LaneRows lane{at.first_row + lane_index() / 4, at.row.h};
     const int k = j * Config::kTileK + lane_index() % 4 * 2;
-    if constexpr (kHasDistanceCondition<Hooks>) {
-      apply_distance_bits(scores, distance_bits<Hooks, kBlocks>(at.args, lane, k, at.row.b));
+    if constexpr (kHasConditions<Hooks>) {
+      apply_mask_bits(scores, mask_bits<Hooks, kBlocks>(at.args, lane, k, at.row.b));
       apply_ranges_besides<Hooks, kBlocks>(at.args, scores, lane, k, at.row.b);
     } else {
       apply_key_ranges<Hooks, kBlocks>(at.args, scores, lane, k, at.row.b);

@@ -1,4 +1,4 @@
-// Masks with a condition on the distance of query and key alone.
+// Masks with conditions on the distance of query and key alone, or on the key or the query alone.
 #include <algorithm>
 #include <cmath>
 
@@ -9,6 +9,17 @@ namespace {
 
 constexpr const char* kDilated = R"({"version": 1, "name": "dilated",
   "attention": {"mask": "(q + n_k - n_q - k) % 3 == 0 and k <= q + n_k - n_q"}})";
+
+constexpr const char* kInt8Dilated = R"({"version": 1, "name": "int8-dilated",
+  "attention": {"mask": "(q + n_k - n_q - k) % 3 == 0 and k <= q + n_k - n_q"},
+  "quantise": {"qk": {"bits": 8, "group": "block"}, "v": {"bits": 8}},
+  "tile": {"q": [128, 64], "k": [64, 32]}})";
+
+constexpr const char* kDilatedGate = R"({"version": 1, "name": "dilated-gate",
+  "attention": {"mask": "(q + n_k - n_q - k) % 3 == 0 and k <= q + n_k - n_q"},
+  "params": {"lambda": {"shape": "scalar", "range": [-50, 0], "doc": "of row maxima"}},
+  "gate": {"scope": "warp", "skip": "gap < lambda", "skips": ["pv"]},
+  "tile": {"q": [128, 64], "k": 64}})";
 
 constexpr const char* kKeptDistances = R"({"version": 1, "name": "kept-distances",
   "attention": {"mask":
@@ -24,11 +35,28 @@ constexpr const char* kStridedLists = R"({"version": 1, "name": "strided-lists",
   "predictor": {"tile": {"q": 128, "k": 128}, "keep": "j == 0 or q0 - k1 < window"},
   "tile": {"k": 64}})";
 
+constexpr const char* kStridedPattern = R"x({"version": 1, "name": "strided-pattern",
+  "let": {"distance": "q + n_k - n_q - k",
+          "counts": "distance < 20 or k % stride == 0 or marked[q] == 1",
+          "is_hidden": "level[k] > 2 and (q - k) % 5 == 1"},
+  "attention": {"mask": "distance >= 0 and counts and not is_hidden"},
+  "params": {"stride": {"type": "i32", "shape": "[heads]", "range": [1, "inf"]},
+             "marked": {"type": "i32", "shape": "[n_q]", "doc": "1: sees all before it"},
+             "level": {"type": "i32", "shape": "[n_k]", "doc": "above 2: hidden"}}})x";
+
 void make_dilated(Variant& v) {
   const int shift = v.problem.n_k - v.problem.n_q;
   v.problem.mask = [=](int q, int k, int, int) {
     return k <= q + shift && (q + shift - k) % 3 == 0;
   };
+}
+
+void make_dilated_gate(Variant& v, Random& random) {
+  make_dilated(v);
+  const double lambda = as_f32(uniform(random, -3, -0.2));
+  v.params = {{"lambda", false, {lambda}, {}}};
+  v.gate = gap_gate([=](const oracle::TileIndex&) { return lambda; }, {});
+  v.gate->scope = oracle::Scope::kWarp;
 }
 
 void make_kept_distances(Variant& v, Random& random) {
@@ -47,6 +75,27 @@ void make_kept_distances(Variant& v, Random& random) {
     if (distance < 0 || k < first[static_cast<std::size_t>(q)]) return false;
     const int element = h * kDistances + std::min(distance, kDistances - 1);
     return kept[static_cast<std::size_t>(element)] > 0;
+  };
+}
+
+void make_strided_pattern(Variant& v, Random& random) {
+  const int n_q = v.problem.n_q, n_k = v.problem.n_k, shift = n_k - n_q;
+  const auto stride = head_count(v, "stride", random, 3, 70);
+  const auto of_tokens = [&](const char* name, int tokens, double most) {
+    std::vector<double> values;
+    for (int x = 0; x < tokens; ++x) values.push_back(std::floor(uniform(random, 0, most)));
+    v.params.push_back({name, true, values, {tokens}});
+    return values;
+  };
+  const auto marked = of_tokens("marked", n_q, 9), level = of_tokens("level", n_k, 6);
+  v.problem.mask = [=](int q, int k, int h, int) {
+    const int distance = q + shift - k;
+    if (distance < 0) return false;
+    const bool counts = distance < 20 ||
+                        k % static_cast<int>(stride[static_cast<std::size_t>(h)]) == 0 ||
+                        marked[static_cast<std::size_t>(q)] == 1;
+    const bool is_at_step = ((q - k) % 5 + 5) % 5 == 1;
+    return counts && !(level[static_cast<std::size_t>(k)] > 2 && is_at_step);
   };
 }
 
@@ -75,13 +124,22 @@ void make_strided_lists(Variant& v, Random& random) {
 
 std::string distance_spec(const std::string& name) {
   if (name == "dilated") return kDilated;
+  if (name == "int8-dilated") return kInt8Dilated;
+  if (name == "dilated-gate") return kDilatedGate;
   if (name == "kept-distances") return kKeptDistances;
+  if (name == "strided-pattern") return kStridedPattern;
   return name == "strided-lists" ? kStridedLists : "";
 }
 
 bool make_distance_variant(const std::string& name, Variant& v, Random& random) {
   if (name == "dilated") return make_dilated(v), true;
+  if (name == "int8-dilated") {
+    v.quantisation.qk_bits = v.quantisation.v_bits = 8;
+    return make_dilated(v), true;
+  }
+  if (name == "dilated-gate") return make_dilated_gate(v, random), true;
   if (name == "kept-distances") return make_kept_distances(v, random), true;
+  if (name == "strided-pattern") return make_strided_pattern(v, random), true;
   if (name == "strided-lists") return make_strided_lists(v, random), true;
   return false;
 }

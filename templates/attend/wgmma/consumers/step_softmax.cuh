@@ -2,10 +2,10 @@
 // the gate, and weights against a lagging maximum.
 #pragma once
 
+#include "attend/wgmma/consumers/step_mask.cuh"
 #include "attend/wgmma/consumers/step_products.cuh"
 #include "attend/wgmma/consumers/tile_decision.cuh"
 #include "pipeline/key_rows.cuh"
-#include "pipeline/work_tile_args.cuh"
 
 namespace lacuna {
 
@@ -15,37 +15,10 @@ struct Decay {
   float factor[2] = {1.0f, 1.0f};
 };
 
-/// The row that formulas ask about. A loop in a loop has no registers left for it.
-template <class State>
-__device__ __forceinline__ typename State::Row row_of_formulas(const State& at) {
-  return State::Shape::kOwnRows || packs_heads<typename State::Config>() ? at.reload_row() : at.row;
-}
-
 /// Scores in log2, less the lagging maximum.
 template <class State>
 __device__ __forceinline__ ScoreUnit relative_unit(const State& at) {
   return {kLog2E, {at.softmax.lagging_max[0], at.softmax.lagging_max[1]}};
-}
-
-/// The ranges of a step with a mask that reads parameters: they depend on no product, and are read
-/// while these are under way.
-template <class State>
-__device__ __forceinline__ auto step_ranges(const State& at, const typename State::Message& step) {
-  using Config = typename State::Config;
-  using Hooks = typename State::Hooks;
-  if constexpr (kReadsKeyRanges<Config, Hooks>) {
-    LaneRanges<Hooks> ranges;
-    if (step.has(State::Message::kNeedsMaskOrReport)) {
-      const typename State::Row row = row_of_formulas(at);
-      decltype(auto) args = args_of_work_tile<Config>(at.args, row);
-#pragma unroll
-      for (int r = 0; r < 2; ++r)
-        ranges.rows[r] = ranges_of_row<Hooks>(args, at.lane_rows(row), r, row.b);
-    }
-    return ranges;
-  } else {
-    return UnreadRanges{};
-  }
 }
 
 /// Formula and mask on group g. `is_relative`: the formula makes relative_unit of it. `ranges`: of
@@ -115,64 +88,6 @@ __device__ __forceinline__ void apply_formula(const State& at,
           args_of_work_tile<Config>(at.args, row), scores[0] + t * kTileBlocks, parts.of_tile[t],
           at.lane_rows(row), at.tile_keys().at(step.tiles[t], first_slot_of_lane()), row.b,
           relative_unit(at));
-  }
-}
-
-/// Does a mask ask about distances in every step, before its products are complete?
-template <class State>
-inline constexpr bool kAsksDistancesAhead =
-    !State::Shape::kHasGate && kHasKeyRanges<typename State::Config, typename State::Hooks> &&
-    kHasDistanceCondition<typename State::Hooks>;
-
-/// What is known of the mask of a step of one group before its products are complete.
-template <class State, bool kOfDistances = kAsksDistancesAhead<State>>
-struct StepMask {
-  /// All scores count, and nobody wants a report.
-  __device__ __forceinline__ bool is_usual(const typename State::Message& step) const {
-    return !step.has(State::Message::kNeedsMaskOrReport);
-  }
-};
-template <class State>
-struct StepMask<State, true> {
-  bool is_other;  ///< of the warp: ranges leave out keys, too, or reports are wanted
-  __device__ __forceinline__ bool is_usual(const typename State::Message&) const {
-    return !is_other;
-  }
-  DistanceBits<State::Config::kTileK / 8> of_tile[State::Shape::kStepTiles];
-};
-
-template <class State>
-__device__ __forceinline__ StepMask<State> step_mask(const State& at,
-                                                     const typename State::Message& step) {
-  using Config = typename State::Config;
-  using Hooks = typename State::Hooks;
-  StepMask<State> mask;
-  if constexpr (kAsksDistancesAhead<State>) {
-    constexpr int kTileBlocks = Config::kTileK / 8;
-    const typename State::Row row = row_of_formulas(at);
-    decltype(auto) args = args_of_work_tile<Config>(at.args, row);
-    const auto lane = at.lane_rows(row);
-    bool is_other = wants_report(args.attend);
-#pragma unroll
-    for (int t = 0; t < State::Shape::kStepTiles; ++t) {
-      const int k = first_key_of_lane(args, step.tiles[t], at.tile_keys());
-      mask.of_tile[t] = distance_bits<Hooks, kTileBlocks>(args, lane, k, row.b);
-      is_other = is_other || leaves_out_keys<Hooks, kTileBlocks>(args, lane, k, row.b);
-    }
-    mask.is_other = __any_sync(kAllLanes, is_other) != 0;
-  }
-  return mask;
-}
-
-/// The usual mask.
-template <class State>
-__device__ __forceinline__ void apply_step_mask(StepScores<typename State::Config>& scores,
-                                                const StepMask<State>& mask) {
-  if constexpr (kAsksDistancesAhead<State>) {
-    constexpr int kTileBlocks = State::Config::kTileK / 8;
-#pragma unroll
-    for (int t = 0; t < State::Shape::kStepTiles; ++t)
-      apply_distance_bits(scores[0] + t * kTileBlocks, mask.of_tile[t]);
   }
 }
 
@@ -317,7 +232,7 @@ __device__ __forceinline__ bool softmax_without_max(State& at, const Fragments& 
                                                     StepScores<typename State::Config>& scores,
                                                     const typename State::Message& step) {
   float sum[2] = {0.0f, 0.0f};
-  if constexpr (State::Config::kHasScore || kAsksDistancesAhead<State>) {
+  if constexpr (State::Config::kHasScore || kAsksConditionsAhead<State>) {
     const StepScoreParts<State> parts = step_score_parts(at, step);
     const StepMask<State> mask = step_mask(at, step);
     const auto ranges = step_ranges(at, step);

@@ -2,8 +2,8 @@
 // and mask; and the product a second time.
 #pragma once
 
-#include "attend/distance_mask.cuh"
 #include "attend/key_ranges.cuh"
+#include "attend/mask_bits.cuh"
 #include "attend/score_formula.cuh"
 #include "attend/wgmma/layout/consumer_rows.cuh"
 #include "attend/wgmma/layout/wgmma_shape.cuh"
@@ -90,7 +90,7 @@ __device__ __forceinline__ void ask_mask(const Args& args, const WorkTile& row, 
 template <class Config, class Hooks>
 inline constexpr bool kHasKeyRanges = !Config::kGathers && !WgmmaShape<Config>::kLooksAhead &&
                                       Hooks::MaskRow::kRanges > 0 &&
-                                      (!kHasDistanceCondition<Hooks> ||
+                                      (!kHasConditions<Hooks> ||
                                        LaneRowsOf<Config>::kAreNeighbours);
 /// Does the warp hold values of distances while products are under way?
 template <class Config, class Hooks>
@@ -106,8 +106,7 @@ __host__ __device__ constexpr bool holds_distances() {
 template <class Config, class Hooks>
 inline constexpr bool kReadsKeyRanges =
     Config::kWarpgroups == 2 && kHasKeyRanges<Config, Hooks>&& Hooks::MaskRow::kReadsParameters &&
-    !kHasDistanceCondition<Hooks> &&
-    !(Hooks::MaskRow::kRanges > 1 && holds_distances<Config, Hooks>());
+    !kHasConditions<Hooks> && !(Hooks::MaskRow::kRanges > 1 && holds_distances<Config, Hooks>());
 
 /// Of a missing tile: behind all keys.
 template <class Config, class Args>
@@ -124,8 +123,8 @@ __device__ __forceinline__ void apply_mask(const Args& args, const WorkTile& row
     constexpr int kTileBlocks = Config::kTileK / 8;
     const int k = first_key_of_lane(args, tile, keys);
     auto* const of_tile = scores + t * kTileBlocks;
-    if constexpr (kHasDistanceCondition<Hooks>) {
-      apply_distance_bits(of_tile, distance_bits<Hooks, kTileBlocks>(args, lane, k, row.b));
+    if constexpr (kHasConditions<Hooks>) {
+      apply_mask_bits(of_tile, mask_bits<Hooks, kTileBlocks>(args, lane, k, row.b));
       apply_ranges_besides<Hooks, kTileBlocks>(args, of_tile, lane, k, row.b);
     } else {
       apply_key_ranges<Hooks, kTileBlocks>(args, of_tile, lane, k, row.b, ranges);
