@@ -25,6 +25,13 @@ template <int kBlocks>
 struct BlockBits {
   static constexpr int kWords = ceil_div(kBlocks, 16);
   u32 words[kWords];
+
+  __device__ __forceinline__ static BlockBits all() {
+    BlockBits bits;
+#pragma unroll
+    for (u32& word : bits.words) word = ~0u;
+    return bits;
+  }
 };
 
 /// Of votes on four blocks each, moved so that a lane wants bits 8 * n and 8 * n + 1.
@@ -111,10 +118,14 @@ inline constexpr bool kIsDistanceCondition =
 template <class Hooks, int kBlocks, bool kOfDistance = kIsDistanceCondition<Hooks>>
 struct MaskBits {
   BlockBits<kBlocks> rows[2];
+  __device__ __forceinline__ static MaskBits all() {
+    return {{BlockBits<kBlocks>::all(), BlockBits<kBlocks>::all()}};
+  }
 };
 template <class Hooks, int kBlocks>
 struct MaskBits<Hooks, kBlocks, true> {
   BlockBits<kBlocks + 1> of_distance;
+  __device__ __forceinline__ static MaskBits all() { return {BlockBits<kBlocks + 1>::all()}; }
 };
 
 /// Of one condition after the other: words of a lane's two rows.

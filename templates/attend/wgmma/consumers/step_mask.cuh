@@ -34,7 +34,7 @@ __device__ __forceinline__ auto step_ranges(const State& at, const typename Stat
   }
 }
 
-/// Are the conditions of a mask asked in every step, before its products are complete? There are no
+/// Are the conditions of a mask asked before the products of a step are complete? There are no
 /// registers for several conditions beside distances of a score formula.
 template <class State>
 __host__ __device__ constexpr bool asks_conditions_ahead() {
@@ -60,7 +60,8 @@ struct StepMask {
 };
 template <class State>
 struct StepMask<State, true> {
-  bool is_other;  ///< of the warp: ranges leave out keys, too, or reports are wanted
+  bool
+      is_other;  ///< of the warp: ranges leave out keys, too; reports are wanted; no mask is needed
   __device__ __forceinline__ bool is_usual(const typename State::Message&) const {
     return !is_other;
   }
@@ -72,9 +73,14 @@ __device__ __forceinline__ StepMask<State> step_mask(const State& at,
                                                      const typename State::Message& step) {
   using Config = typename State::Config;
   using Hooks = typename State::Hooks;
-  StepMask<State> mask;
+  StepMask<State> mask = {};
   if constexpr (kAsksConditionsAhead<State>) {
     constexpr int kTileBlocks = Config::kTileK / 8;
+    if (!step.has(State::Message::kNeedsMaskOrReport)) {
+      for (auto& bits : mask.of_tile) bits = MaskBits<Hooks, kTileBlocks>::all();
+      mask.is_other = !Config::kHasScore;  // else its formula is among the exponentials here, too
+      return mask;
+    }
     const typename State::Row row = row_of_formulas(at);
     decltype(auto) args = args_of_work_tile<Config>(at.args, row);
     const auto lane = at.lane_rows(row);
