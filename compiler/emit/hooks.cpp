@@ -5,10 +5,11 @@
 #include <utility>
 
 #include "compiler/emit/hook_text.hpp"
-#include "compiler/expr/bounds/key_ranges.hpp"
+#include "compiler/expr/bounds/open_reads.hpp"
 #include "compiler/expr/parts/constant_divisors.hpp"
 #include "compiler/expr/parts/constant_parts.hpp"
 #include "compiler/expr/parts/element_parts.hpp"
+#include "compiler/expr/parts/mask_parts.hpp"
 #include "compiler/expr/parts/score_parts.hpp"
 #include "compiler/expr/parts/shared_parts.hpp"
 #include "compiler/lower/predict/keep.hpp"
@@ -57,15 +58,81 @@ bool reads_parameter(const Expr& expr) {
                              [](const ExprNode& node) { return node.op == ExprOp::kParameter; });
 }
 
-/// The keys that a row sees (compiler/expr/bounds/key_ranges.hpp); no range: the mask has to be
-/// asked.
-void write_key_ranges(CudaWriter& out, const Expr& mask) {
-  std::vector<KeyRange> ranges = key_ranges(mask);
-  if (mask.empty()) ranges.emplace_back();  // all of them
-  const std::string count = std::to_string(ranges.size());
+constexpr const char* kSourceNames[kMaskSources] = {"distance", "key", "query"};
+
+/// "(of.distance[0] | of.key[0])": of words with a bit for each key.
+std::string mask_words_text(const MaskParts& parts, std::size_t term) {
+  const MaskTerm& root = parts.terms[term];
+  const auto operand = [&](int place) {
+    return mask_words_text(parts, static_cast<std::size_t>(place));
+  };
+  switch (root.op) {
+    case ExprOp::kNot:
+      return "~" + operand(root.left);
+    case ExprOp::kAnd:
+    case ExprOp::kOr:
+      return "(" + operand(root.left) + (root.op == ExprOp::kAnd ? " & " : " | ") +
+             operand(root.right) + ")";
+    default:
+      return "of." + std::string(kSourceNames[static_cast<std::size_t>(root.source)]) + "[" +
+             std::to_string(root.left) + "]";
+  }
+}
+
+/// The conditions that hold besides ranges, in the same two steps, and what joins them.
+void write_conditions(CudaWriter& out, const MaskParts& parts) {
+  const char* pointer = "/attention/mask";
+  std::string members, values, words;
+  std::vector<std::pair<std::string, CudaBody>> hooks;  // the beginning of the signature
+  for (std::size_t s = 0; s < kMaskSources; ++s) {
+    const std::string source = kSourceNames[s];
+    const std::vector<Expr>& conditions = parts.conditions[s];
+    for (std::size_t n = 0; n < conditions.size(); ++n) {
+      const RowText text =
+          split_text(conditions[n], source + std::to_string(n), "parts",
+                     constant_elements(conditions[n], kPairVariables),
+                     constant_divisors(conditions[n], kPairVariables), cuda_names(Tiling::kAttend));
+      members += text.members;
+      values += (values.empty() || text.values.empty() ? "" : ", ") + text.values;
+      hooks.emplace_back("bool mask_of_" + source + "(const Args& args, lacuna::Constant<" +
+                             std::to_string(n) + ">",
+                         text.rest);
+    }
+    if (!conditions.empty())
+      words += " unsigned " + source + "[" + std::to_string(conditions.size()) + "];";
+  }
+  write_row_struct(out, "ConditionParts", members);
+  write_hook(out, "ConditionParts condition_parts(const Args& args, int h, int b)", pointer,
+             "{" + values + "}");
+  for (const auto& [signature, body] : hooks)
+    write_hook(out, signature + ", const ConditionParts& parts, int q, int k, int h, int b)",
+               pointer, body);
+  write_row_struct(out, "MaskWords", words);
+  write_hook(out, "unsigned mask_words(const MaskWords& of)", pointer,
+             mask_words_text(parts, parts.terms.size() - 1));
+}
+
+/// What MaskRow says of conditions: how many there are of each source, and whether bounds of a tile
+/// leave most tiles to them.
+std::string condition_flags(const MaskParts& parts, const Expr& mask) {
+  if (parts.terms.empty()) return "";
+  const auto count = [&](MaskSource source) { return std::to_string(parts.of(source).size()); };
+  const auto flag = [](bool is_set) { return is_set ? "true" : "false"; };
+  const bool is_loose = !open_reads(mask).empty() || !loose_part(mask).empty();
+  return std::string(" static constexpr bool kHasConditions = true, kIsOfDistance = ") +
+         flag(parts.is_of_distance()) + ", kCutsMostTiles = " + flag(is_loose) +
+         "; static constexpr int kDistances = " + count(MaskSource::kDistance) +
+         ", kKeys = " + count(MaskSource::kKey) + ", kQueries = " + count(MaskSource::kQuery) + ";";
+}
+
+/// The keys that a row sees, as ranges (compiler/expr/parts/mask_parts.hpp), and the conditions
+/// that hold besides; no range: the mask has to be asked.
+void write_mask_parts(CudaWriter& out, const Expr& mask) {
+  const MaskParts parts = split_mask(mask);
+  const std::string count = std::to_string(parts.ranges.size());
   std::string has_first, first, last;
   bool reads_parameters = false;
-  for (const KeyRange& range : ranges) {
+  for (const KeyRange& range : parts.ranges) {
     const char* comma = first.empty() ? "" : ", ";
     has_first += comma + std::string(range.first.empty() ? "false" : "true");
     first += comma + cuda_text(range.first, "0");
@@ -75,14 +142,16 @@ void write_key_ranges(CudaWriter& out, const Expr& mask) {
   }
   std::string members =
       " static constexpr int kRanges = " + count +
-      "; static constexpr bool kReadsParameters = " + (reads_parameters ? "true" : "false") + ";";
-  if (!ranges.empty()) {
+      "; static constexpr bool kReadsParameters = " + (reads_parameters ? "true" : "false") + ";" +
+      condition_flags(parts, mask);
+  if (!parts.ranges.empty()) {
     members += " static constexpr bool kHasFirst[] = {" + has_first + "}; int first[" + count +
                "], last[" + count + "];";
   }
   write_row_struct(out, "MaskRow", members);
   write_hook(out, "MaskRow mask_row(const Args& args, int q, int h, int b)", "/attention/mask",
-             ranges.empty() ? "{}" : "{{" + first + "}, {" + last + "}}");
+             parts.ranges.empty() ? "{}" : "{{" + first + "}, {" + last + "}}");
+  if (!parts.terms.empty()) write_conditions(out, parts);
 }
 
 /// What a row has of its scores.
@@ -181,7 +250,7 @@ void write_score_parts(CudaWriter& out, const Expr& score) {
 
 void write_attend_hooks(CudaWriter& out, const Attend& attend) {
   write_mask(out, attend.mask);
-  write_key_ranges(out, attend.mask);
+  write_mask_parts(out, attend.mask);
   write_tile_bound(out, "tile_full", attend.classifier.must);
   write_tile_bound(out, "tile_visible", attend.classifier.may);
   write_hook(out, "float score(const Args& args, float s, int q, int k, int h, int b)",

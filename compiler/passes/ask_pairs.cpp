@@ -11,7 +11,9 @@
 // This costs less than it saves wherever rows have more than a few tiles. A tile without a visible
 // pair is evaluated in whole, but neither of its products is computed. A tile of visible pairs
 // alone is evaluated in whole, and attend does not read its mask again. Of any other tile the first
-// rows show that it has both kinds, and no further rows are evaluated.
+// rows show that it has both kinds, and no further rows are evaluated. Where the mask depends on
+// the distance of query and key alone, a GPU asks about each distance of a tile, in place of each
+// pair.
 #include "compiler/expr/bounds/open_reads.hpp"
 #include "compiler/expr/text/parse.hpp"
 #include "compiler/passes/pass.hpp"

@@ -1,6 +1,6 @@
 #include "compiler/target/score_loop.hpp"
 
-#include "compiler/expr/bounds/key_ranges.hpp"
+#include "compiler/expr/parts/mask_parts.hpp"
 #include "compiler/expr/parts/score_cost.hpp"
 
 namespace lacuna {
@@ -14,6 +14,31 @@ bool gathers(const Attend& attend) { return attend.columns >= 0; }
 
 bool looks_ahead(const Plan& plan) {
   return plan.attend.consumer.value == Consumer::kWgmmaTileGate;
+}
+
+std::string print_ranges(const std::vector<KeyRange>& ranges) {
+  return std::to_string(ranges.size()) + (ranges.size() == 1 ? " range" : " ranges") + " of keys";
+}
+
+/// "each distance and key"
+std::string print_sources(const MaskParts& parts) {
+  static constexpr const char* kNames[kMaskSources] = {"distance", "key", "query"};
+  std::string text;
+  for (std::size_t n = 0; n < kMaskSources; ++n)
+    if (!parts.conditions[n].empty())
+      text += (text.empty() ? "" : " and ") + std::string(kNames[n]);
+  return text;
+}
+
+/// Of a mask with conditions.
+PlanValue conditions_loop(const MaskParts& parts, bool packs_heads) {
+  if (packs_heads)
+    return derived("asked for each score", "rows of several heads share no distances");
+  const std::string ranges =
+      parts.ranges_are_all() ? "" : ", and " + print_ranges(parts.ranges) + " for each row";
+  return derived("asked for each " + print_sources(parts) + ranges,
+                 parts.is_of_distance() ? "the mask depends on q - k alone"
+                                        : "conditions that depend on one of these alone");
 }
 
 }  // namespace
@@ -30,14 +55,13 @@ PlanValue mask_loop(const Plan& plan) {
   const Attend& attend = attend_of(plan.program);
   const std::string asked = "asked for each score";
   if (gathers(attend)) return derived(asked, "keys are gathered");
-  const std::size_t ranges = key_ranges(attend.mask).size();
-  if (ranges == 0) return derived(asked, "the mask is more than bounds on k");
+  const MaskParts parts = split_mask(attend.mask);
+  if (parts.ranges.empty()) return derived(asked, "conditions on pairs of query and key");
   if (looks_ahead(plan))
     return derived(asked,
                    "ranges of keys make the warps of TileGateConsumer divergent to the compiler");
-  return derived(
-      std::to_string(ranges) + (ranges == 1 ? " range" : " ranges") + " of keys for each row",
-      "in tiles that the mask cuts");
+  if (!parts.terms.empty()) return conditions_loop(parts, packs_heads(plan));
+  return derived(print_ranges(parts.ranges) + " for each row", "in tiles that the mask cuts");
 }
 
 }  // namespace lacuna

@@ -3,9 +3,24 @@
 // which only such masks have).
 #pragma once
 
+#include "base/optional_field.cuh"
+
 namespace lacuna {
 
 struct NoMaskParts {};
+
+// Of a MaskRow with conditions: is the mask one on the distance, and do bounds of a tile leave most
+// tiles to them?
+LACUNA_OPTIONAL_FIELD(bool, has_conditions, kHasConditions, false)
+LACUNA_OPTIONAL_FIELD(bool, is_of_distance, kIsOfDistance, false)
+LACUNA_OPTIONAL_FIELD(bool, cuts_most_tiles, kCutsMostTiles, false)
+
+/// Has the mask conditions besides its ranges of keys (attend/mask_bits.cuh)?
+template <class Hooks>
+inline constexpr bool kHasConditions = has_conditions<typename Hooks::MaskRow>();
+/// Is it made of ranges (attend/key_ranges.cuh), and of nothing else?
+template <class Hooks>
+inline constexpr bool kMaskIsRanges = Hooks::MaskRow::kRanges > 0 && !kHasConditions<Hooks>;
 
 // `preferred` tells the two apart: 0 is an int before it is a long.
 template <class Hooks, class Args>

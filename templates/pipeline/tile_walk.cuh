@@ -17,6 +17,7 @@
 
 #include "arch/warp.cuh"
 #include "args/attend_args.cuh"
+#include "base/mask_pair.cuh"
 #include "pipeline/batch_layout.cuh"
 #include "pipeline/split_kv.cuh"
 #include "pipeline/tile_classes.cuh"
@@ -143,7 +144,7 @@ __device__ __forceinline__ ChunkVotes classify_chunk(const Args& args, const Wor
 /// Is the mask made of ranges of keys, whose bounds are cheap? Evaluating other masks takes many
 /// registers, so they are asked chunk by chunk, and nothing is looked up ahead.
 template <class Config, class Hooks>
-inline constexpr bool kHasCheapMask = !Config::kHasMask || Hooks::MaskRow::kRanges > 0;
+inline constexpr bool kHasCheapMask = !Config::kHasMask || kMaskIsRanges<Hooks>;
 
 /// Which of the 32 chunks 32 * group + lane may have a visible tile, by the mask's interval
 /// analysis of all keys of each. So a row that sees few of many keys looks into few chunks.

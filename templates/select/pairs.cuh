@@ -3,7 +3,8 @@
 //
 // A warp goes through a tile kRowsAtOnce queries at a time, its lanes along the keys. It leaves the
 // tile when it has found a visible pair and a hidden one, so only tiles that are of one kind are
-// read in whole: the first kind attend does not visit, the other it visits without a mask.
+// read in whole: the first kind attend does not visit, the other it visits without a mask. Where
+// the mask depends on the distance of query and key alone, it asks about each distance of the tile.
 #pragma once
 
 #include "args/pair_args.cuh"
@@ -49,6 +50,25 @@ __device__ __forceinline__ TileClass ask_pairs(const Args& args, const WorkTile&
   return {some, all};
 }
 
+/// The same of a mask of the distance alone: of each distance one pair, along two edges of the
+/// tile.
+template <class Config, class Hooks, class Args>
+__device__ __forceinline__ TileClass ask_distances(const Args& args, const WorkTile& row, int k0,
+                                                   int k1) {
+  const auto divisors = prepare_mask<Hooks>(args, row.h, row.b);
+  const int keys = k1 - k0, last = row.q1 - row.q0 + keys;
+  bool some = false, all = true;
+#pragma unroll 1
+  for (int first = 0; first <= last && (all || !some); first += 32) {
+    const int distance = smaller(first + lane_index(), last), before = smaller(distance, keys);
+    const bool visible =
+        sees<Hooks>(args, divisors, row.q0 + distance - before, k1 - before, row.h, row.b);
+    some = some || __any_sync(kAllLanes, visible) != 0;
+    all = all && __all_sync(kAllLanes, visible) != 0;
+  }
+  return {some, all};
+}
+
 /// What bounds and, where these leave it open, pairs say of tile j.
 template <class Config, class Hooks, class Args>
 __device__ __forceinline__ TileClass classify_tile(const Args& args, const WorkTile& row, int j) {
@@ -57,8 +77,13 @@ __device__ __forceinline__ TileClass classify_tile(const Args& args, const WorkT
   if (j >= args.attend.k_tiles || !Hooks::tile_visible(args, row.q0, row.q1, k0, k1, row.h, row.b))
     return {false, false};
   TileClass found = {true, true};
-  if (!Hooks::tile_full(args, row.q0, row.q1, k0, k1, row.h, row.b))
-    found = ask_pairs<Config, Hooks>(args, row, k0, k1);
+  if (!Hooks::tile_full(args, row.q0, row.q1, k0, k1, row.h, row.b)) {
+    if constexpr (is_of_distance<typename Hooks::MaskRow>()) {
+      found = ask_distances<Config, Hooks>(args, row, k0, k1);
+    } else {
+      found = ask_pairs<Config, Hooks>(args, row, k0, k1);
+    }
+  }
   found.full = found.full && k1 - k0 == Config::kTileK - 1;
   return found;
 }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <functional>
@@ -209,6 +210,26 @@ TEST(AnyShape, DecidesWithoutReportsAsWithThem) {
                             static_cast<std::uint32_t>(pick(0, 1000))};
     expect_the_mask_of_reports(subject, make_problem(subject, shape, seed), schedule);
   }
+}
+
+/// Without reports, which take another branch, conditions on distances and keys are asked in each
+/// step before its products are complete.
+TEST(Conditions, AreThoseOfTheMask) {
+  int found = 0;
+  for (const Subject& subject : subjects()) {
+    if (std::ranges::count(
+            std::array{"dilated", "kept-distances", "strided-lists", "strided-pattern"},
+            subject.spec) == 0)
+      continue;
+    ++found;
+    for (Case shape : {shape_of(2, 4, 2, 1, 300), shape_of(1, 2, 2, 17, 17, true),
+                       shape_of(1, 2, 1, 161, 275), shape_of(1, 2, 1, 300, 129)}) {
+      shape.fill = Fill::kRising;
+      SCOPED_TRACE(testing::Message() << subject.name << ", " << shape.text());
+      expect_the_mask_of_reports(subject, make_problem(subject, shape, 21), kOthers[4]);
+    }
+  }
+  EXPECT_GT(found, 0);
 }
 
 /// Subjects of this spec whose gate is decided late.

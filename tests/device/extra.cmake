@@ -117,6 +117,12 @@ set(short_tier
   dense_d64_bf16_sm_90a dense_d256_bf16_sm_90a document_d64_bf16_sm_90a alibi_d64_bf16_sm_90a
   softcap_d64_bf16_sm_90a distance_table_d64_bf16_sm_90a slanted_table_d64_bf16_sm_90a
   pair_table_d64_bf16_sm_90a image_bias_d64_bf16_sm_90a
+  dilated_d64_bf16_sm_90a dilated_d128_f16_sm_100a kept_distances_d128_bf16_sm_90a
+  kept_distances_d128_bf16_sm_100a strided_lists_d64_f16_sm_90a strided_lists_d64_f16_sm_100a
+  strided_pattern_d64_bf16_sm_90a strided_pattern_d64_bf16_sm_100a
+  longformer_d64_bf16_sm_90a longformer_d128_f16_sm_100a int8_dilated_d64_bf16_sm_90a
+  int8_dilated_d64_bf16_sm_100a dilated_gate_d64_bf16_sm_90a dilated_gate_d64_bf16_sm_100a
+  dilated_d64_bf16_sm_90a_sequences dilated_d64_bf16_sm_100a_pages
   bucket_bias_d64_bf16_sm_90a bucket_bias_d64_bf16_sm_100a t5_bias_d128_f16_sm_90a
   t5_bias_d64_bf16_sm_90a_sequences t5_bias_d64_bf16_sm_100a_pages
   fire_bias_d64_bf16_sm_90a bsfa_d128_f16_sm_90a
@@ -291,6 +297,21 @@ foreach(arch sm_100a sm_90a)
   device_kernel(tests/device/specs/pair-gate.json 64 bf16 ${arch})
   device_kernel(tests/device/specs/pair-lists.json 64 bf16 ${arch})
 endforeach()
+
+# Masks with conditions on distance, key or query alone; heads of sequences share warps, and so are asked for each pair.
+foreach(arch sm_100a sm_90a)
+  device_kernel(tests/device/specs/dilated.json 64 bf16 ${arch})
+  device_kernel(tests/device/specs/dilated.json 128 f16 ${arch})
+  device_kernel(tests/device/specs/kept-distances.json 128 bf16 ${arch})
+  device_kernel(tests/device/specs/strided-pattern.json 64 bf16 ${arch})
+  device_kernel(tests/device/specs/strided-lists.json 64 f16 ${arch})
+  device_kernel(tests/device/specs/int8-dilated.json 64 bf16 ${arch})
+  device_kernel(tests/device/specs/dilated-gate.json 64 bf16 ${arch})
+endforeach()
+device_kernel(specs/longformer.json 64 bf16 sm_90a)
+device_kernel(specs/longformer.json 128 f16)
+device_kernel(tests/device/specs/dilated.json 64 bf16 sm_90a sequences)
+device_kernel(tests/device/specs/dilated.json 64 bf16 sm_100a pages)
 
 # Tokens in another order, of which formulas see the caller's.
 device_kernel(tests/device/specs/ordered-tokens.json 64 bf16)

@@ -63,7 +63,8 @@ TEST(key_ranges, come_from_quotients) {
   EXPECT_EQ(key_ranges_of("q // 64 == k // 64"), "q // 64 * 64 to q // 64 * 64 + 63");
   EXPECT_EQ(key_ranges_of("(q - k) // 8 < 2 and k <= q"), "q - 15 to q");
   EXPECT_EQ(key_ranges_of("q // 64 - k // 64 < 4"), "(q // 64 - 4) * 64 + 64 to ");
-  for (const char* text : {"k // window <= q", "k // -4 < q", "k // 64 == window * window"})
+  for (const char* text : {"k // window <= q", "k // -4 < q", "k // 64 == window * window",
+                           "k // 512 >= 2147483647", "k // 2 - 2147483647 > 5"})
     EXPECT_EQ(key_ranges_of(text), "") << text;
 }
 

@@ -1,4 +1,5 @@
-// The machine code of shipped specs on sm_90a keeps the order that their protocol relies on.
+// The machine code of shipped specs, and of some of tests/device/specs, on sm_90a keeps the order
+// that their protocol relies on.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -75,7 +76,9 @@ class Shipped : public testing::TestWithParam<Case> {
     if (nvdisasm.empty()) GTEST_SKIP() << reason;
 
     const auto& [spec, head_dim, dtype, batch] = GetParam();
-    const std::filesystem::path path = LACUNA_SOURCE_DIR "/specs/" + std::string(spec) + ".json";
+    std::filesystem::path path = LACUNA_SOURCE_DIR "/specs/" + std::string(spec) + ".json";
+    if (!exists(path))
+      path = LACUNA_SOURCE_DIR "/tests/device/specs/" + std::string(spec) + ".json";
     std::ifstream file(path);
     Diagnostics diagnostics;
     const SpecDocument document =
@@ -142,6 +145,29 @@ TEST_P(ShippedDistances, WorksOutEachOnce) {
   EXPECT_TRUE(std::ranges::none_of(code_, uses_local_memory));
 }
 
+class MasksOfDistances : public Shipped {};
+
+/// Votes make words of what a mask says of distances: in each step before its products are
+/// complete, and once more for steps that ranges of keys cut, too. No score asks the mask.
+TEST_P(MasksOfDistances, AskEachOnce) {
+  const Loop loop = find_loop(code_, {is_key_product, is_value_product, is_exponential});
+  ASSERT_TRUE(loop.exists());
+  const auto begin = code_.begin() + static_cast<std::ptrdiff_t>(loop.first);
+  const auto end = code_.begin() + static_cast<std::ptrdiff_t>(loop.last);
+  const auto is_vote = [](const Instruction& i) { return i.is("VOTE"); };
+  const int votes = plan_.attend.step_keys.value / 32 + 1;
+  EXPECT_GE(std::count_if(begin, end, is_vote), 2 * votes);
+  const auto complete = std::find_if(begin, end, [](const Instruction& i) {
+    return i.is("WARPGROUP") && i.text().find("DEPBAR") != std::string::npos;
+  });
+  EXPECT_GE(std::count_if(begin, complete, is_vote), votes);
+  for (const std::string& gathering : gatherings(code_, loop)) ADD_FAILURE() << gathering;
+  EXPECT_TRUE(std::ranges::none_of(code_, uses_local_memory));
+}
+
+constexpr Case kMaskCases[] = {
+    {"dilated", 64}, {"dilated", 128}, {"dilated", 256}, {"kept-distances", 128, DType::kF16}};
+
 constexpr Case kDistanceCases[] = {
     {"t5-bias", 64}, {"t5-bias", 128}, {"t5-bias", 256}, {"t5-bias", 128, DType::kF16}};
 
@@ -158,6 +184,8 @@ std::vector<Case> in_tier(std::span<const Case> cases) {
 
 INSTANTIATE_TEST_SUITE_P(Specs, Shipped, testing::ValuesIn(in_tier(kCases)), name_of_case);
 INSTANTIATE_TEST_SUITE_P(Specs, ShippedDistances, testing::ValuesIn(in_tier(kDistanceCases)),
+                         name_of_case);
+INSTANTIATE_TEST_SUITE_P(Specs, MasksOfDistances, testing::ValuesIn(in_tier(kMaskCases)),
                          name_of_case);
 INSTANTIATE_TEST_SUITE_P(Specs, ShippedBytes, testing::ValuesIn(in_tier(kByteCases)), name_of_case);
 

@@ -170,8 +170,17 @@ TEST(PlanText, ShowsWhatIsLeftForEachScore) {
   const std::string bounds = R"("attention": {"mask": "k <= q and q - k < 64 or k < 4"})";
   EXPECT_EQ(plan_line(bounds, "mask_loop", "sm_80"),
             "mask_loop = 2 ranges of keys for each row  (derived: in tiles that the mask cuts)");
+  EXPECT_EQ(plan_line(R"("attention": {"mask": "q % 3 == k % 3"})", "mask_loop", "sm_80"),
+            "mask_loop = asked for each score  (derived: conditions on pairs of query and key)");
   EXPECT_EQ(plan_line(R"("attention": {"mask": "(q - k) % 3 == 0"})", "mask_loop", "sm_80"),
-            "mask_loop = asked for each score  (derived: the mask is more than bounds on k)");
+            "mask_loop = asked for each distance  (derived: the mask depends on q - k alone)");
+  EXPECT_EQ(
+      plan_line(R"("attention": {"mask": "(q - k) % 3 == 0 and k < n_q"})", "mask_loop", "sm_90a"),
+      "mask_loop = asked for each distance, and 1 range of keys for each row  (derived: "
+      "conditions that depend on one of these alone)");
+  EXPECT_EQ(plan_line(R"("attention": {"mask": "q - k < 9 or k % 64 == 0"})", "mask_loop", "sm_80"),
+            "mask_loop = asked for each distance and key  (derived: conditions that depend on one "
+            "of these alone)");
   const std::string gate =
       bounds + R"(, "gate": {"scope": "tile", "skip": "tile_max < 1", "skips": ["exp", "pv"]})";
   EXPECT_EQ(plan_line(gate, "mask_loop", "sm_90a"),

@@ -28,6 +28,12 @@ AlongTokens::Facts AlongTokens::facts_of(const ExprNode& node) const {
   return facts;
 }
 
+bool AlongTokens::may_wrap(ExprOp op, int a, int b) {
+  const ValueRange ranges[] = {facts(a).range, facts(b).range};
+  const ExprNode node = {.op = op, .type = ExprType::kI32, .children = {a, b, -1}};
+  return !fits_i32(node_range(node, ExprType::kI32, ranges));
+}
+
 std::optional<int> AlongTokens::slope_of(int id) {
   const ExprNode node = builder_[id];
   if (!reads_token(id)) return builder_.literal(node.type, 0);

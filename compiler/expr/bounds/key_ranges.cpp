@@ -78,21 +78,21 @@ class ComparisonOpener {
     const int even = along_.reads_token(a) ? b : a, bent = even == a ? b : a;
     if (along_.reads_token(even) || along_.slope_of(bent)) return std::nullopt;
     const bool is_taken_off = node.op == ExprOp::kSubtract && bent == b;
-    const int rest = is_taken_off || node.op == ExprOp::kAdd
-                         ? builder_.make(ExprOp::kSubtract, is_taken_off ? even : other,
-                                         is_taken_off ? other : even)
-                         : builder_.make(ExprOp::kAdd, other, even);
-    if (along_.may_wrap(sum) || along_.may_wrap(rest)) return std::nullopt;
-    return compare_bent(is_taken_off ? mirrored(op) : op, bent, rest);
+    const bool is_less = is_taken_off || node.op == ExprOp::kAdd;
+    const ExprOp joins = is_less ? ExprOp::kSubtract : ExprOp::kAdd;
+    const int left = is_taken_off ? even : other, right = is_taken_off ? other : even;
+    if (along_.may_wrap(sum) || along_.may_wrap(joins, left, right)) return std::nullopt;
+    return compare_bent(is_taken_off ? mirrored(op) : op, bent, builder_.make(joins, left, right));
   }
 
   /// a // divisor against `other`, where the numbers at which the quotient steps fit i32.
   std::optional<int> compare_quotient(ExprOp op, int a, int divisor, int other) {
     const ExprNode& by = builder_[divisor];
     if (by.op != ExprOp::kLiteral || by.literal <= 0) return std::nullopt;
+    if (along_.may_wrap(ExprOp::kMultiply, other, divisor)) return std::nullopt;
     const int first = builder_.make(ExprOp::kMultiply, other, divisor);
+    if (along_.may_wrap(ExprOp::kAdd, first, divisor)) return std::nullopt;
     const int behind = builder_.make(ExprOp::kAdd, first, divisor);
-    if (along_.may_wrap(first) || along_.may_wrap(behind)) return std::nullopt;
     switch (op) {
       case ExprOp::kLess:
         return compare(ExprOp::kLess, a, first);

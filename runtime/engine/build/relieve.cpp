@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "compiler/expr/bounds/key_ranges.hpp"
+#include "compiler/expr/parts/mask_parts.hpp"
 #include "compiler/passes/pass.hpp"
 #include "compiler/passes/relief.hpp"
 #include "runtime/engine/build/assembly.hpp"
@@ -31,8 +31,8 @@ std::vector<Cost> costs_of(const Plan& plan) {
   };
   add(!attend.score.empty(), "/attention/score", "attention.score");
   add(!attend.mask.empty(), "/attention/mask",
-      key_ranges(attend.mask).empty() ? "attention.mask, which is asked about each key"
-                                      : "attention.mask");
+      split_mask(attend.mask).ranges.empty() ? "attention.mask, which is asked about each key"
+                                             : "attention.mask");
   add(attend.gate.has_value(), "/gate", "gate");
   add(attend.q_scale >= 0, "/quantise/qk", "quantise.qk");
   add(attend.v_scale >= 0, "/quantise/v", "quantise.v");

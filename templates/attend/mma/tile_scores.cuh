@@ -2,6 +2,7 @@
 #pragma once
 
 #include "attend/key_ranges.cuh"
+#include "attend/mask_bits.cuh"
 #include "attend/mma/attend_block.cuh"
 #include "attend/score_formula.cuh"
 #include "base/mask_pair.cuh"
@@ -72,9 +73,15 @@ __device__ __forceinline__ void apply_mask(const Block& at, typename Block::Scor
   using Hooks = typename Block::Hooks;
   using Shape = typename Block::Shape;
   if constexpr (!Config::kGathers && Hooks::MaskRow::kRanges > 0) {
+    constexpr int kBlocks = Shape::kKeyBlocks;
+    const LaneRows lane{at.first_row + lane_index() / 4, at.row.h};
     const int k = j * Config::kTileK + lane_index() % 4 * 2;
-    apply_key_ranges<Hooks, Shape::kKeyBlocks>(
-        at.args, scores, LaneRows{at.first_row + lane_index() / 4, at.row.h}, k, at.row.b);
+    if constexpr (kHasConditions<Hooks>) {
+      apply_mask_bits(scores, mask_bits<Hooks, kBlocks>(at.args, lane, k, at.row.b));
+      apply_ranges_besides<Hooks, kBlocks>(at.args, scores, lane, k, at.row.b);
+    } else {
+      apply_key_ranges<Hooks, kBlocks>(at.args, scores, lane, k, at.row.b);
+    }
   } else {
     const auto mask_parts = prepare_mask<Hooks>(at.args, at.row.h, at.row.b);
     for_each_score(at, j, [&](int n, int i, int q, int k) {

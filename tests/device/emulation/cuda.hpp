@@ -91,6 +91,10 @@ inline unsigned __ballot_sync(unsigned lanes, bool vote) {
   emulation::check_lanes(lanes);
   return emulation::ballot(vote);
 }
+inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned shift) {
+  const auto both = static_cast<unsigned long long>(high) << 32 | low;
+  return static_cast<unsigned>(both >> (shift & 31));
+}
 inline int __any_sync(unsigned lanes, bool vote) { return __ballot_sync(lanes, vote) != 0; }
 inline int __all_sync(unsigned lanes, bool vote) { return __ballot_sync(lanes, !vote) == 0; }
 

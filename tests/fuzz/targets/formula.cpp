@@ -6,6 +6,7 @@
 #include "compiler/expr/bounds/key_ranges.hpp"
 #include "compiler/expr/bounds/monotonicity.hpp"
 #include "compiler/expr/builder.hpp"
+#include "compiler/expr/parts/mask_parts.hpp"
 #include "compiler/expr/parts/score_parts.hpp"
 #include "compiler/expr/parts/shared_parts.hpp"
 #include "compiler/expr/text/print_cuda.hpp"
@@ -77,6 +78,22 @@ void check_ranges(const Expr& mask, std::span<const KeyRange> ranges, int q,
   }
 }
 
+/// Conditions of a mask say the same of all pairs that share what they depend on.
+void check_conditions(const Expr& mask, int q, int k, const ProblemSize& size) {
+  const MaskParts parts = split_mask(mask);
+  for (const MaskSource source : {MaskSource::kDistance, MaskSource::kKey, MaskSource::kQuery}) {
+    const int next_q = q + (source == MaskSource::kQuery ? 0 : 1);
+    const int next_k = k + (source == MaskSource::kKey ? 0 : 1);
+    for (const Expr& condition : parts.of(source)) {
+      Bindings bindings = bind_row(q, size);
+      bindings.set(Variable::kK, k);
+      const bool counts = evaluate(condition, bindings).boolean;
+      bindings.set(Variable::kQ, next_q), bindings.set(Variable::kK, next_k);
+      require(counts == evaluate(condition, bindings).boolean, "a condition differs among pairs");
+    }
+  }
+}
+
 void check_selection(const Expr& mask) {
   const ProblemSize size;
   Random random(seed_of(mask.text));
@@ -85,7 +102,9 @@ void check_selection(const Expr& mask) {
   require(ranges.size() <= kMostKeyRanges, "too many ranges of keys");
   for (int n = 0; n < 3; ++n) {
     const int q = random.below(size.n_q);
-    check_tile(mask, classifier, q, random.below(size.n_k), size);
+    const int k = random.below(size.n_k);
+    check_tile(mask, classifier, q, k, size);
+    check_conditions(mask, q, k, size);
     if (!ranges.empty()) check_ranges(mask, ranges, q, size);
   }
 }

@@ -59,8 +59,10 @@ void share_threshold(Variant& variant) {
   variant.gate->skips_exp = true;
 }
 
-/// Of a twin that draws the same ones whatever the lengths.
-bool has_own_params(const SequenceCase& c) { return c.is_tiled() || c.variant == "t5-bias"; }
+/// Of a twin that draws the same ones whatever the lengths, or none.
+bool has_own_params(const SequenceCase& c) {
+  return c.is_tiled() || c.variant == "t5-bias" || c.variant == "dilated";
+}
 
 Variant variant_of(const SequenceCase& c, std::pair<int, int> lengths, std::uint32_t seed) {
   Case dense = c.of_sequence(lengths);

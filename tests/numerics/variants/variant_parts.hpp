@@ -61,10 +61,11 @@ bool make_bias_variant(const std::string& name, Variant& v, KernelTile tile, Ran
 bool make_pattern_variant(const std::string& name, Variant& v, KernelTile tile, Random& random);
 bool make_narrow_list_variant(const std::string& name, Variant& v, KernelTile tile, Random& random);
 bool make_pairs_variant(const std::string& name, Variant& v, Random& random);
+bool make_distance_variant(const std::string& name, Variant& v, Random& random);
 
 /// The text of a spec of variants_tokens.cpp, variants_index.cpp, variants_features.cpp,
-/// variants_biases.cpp, variants_patterns.cpp, variants_lists.cpp, variants_pairs.cpp; "" for other
-/// names.
+/// variants_biases.cpp, variants_patterns.cpp, variants_lists.cpp, variants_pairs.cpp,
+/// variants_distances.cpp; "" for other names.
 std::string token_spec(const std::string& name);
 std::string index_spec(const std::string& name);
 std::string feature_spec(const std::string& name);
@@ -72,5 +73,6 @@ std::string bias_spec(const std::string& name);
 std::string pattern_spec(const std::string& name);
 std::string narrow_list_spec(const std::string& name);
 std::string pair_spec(const std::string& name);
+std::string distance_spec(const std::string& name);
 
 }  // namespace lacuna::numerics

@@ -117,6 +117,7 @@ std::string inline_spec(const std::string& name) {
   if (const std::string narrow = narrow_list_spec(name); !narrow.empty()) return narrow;
   if (const std::string patterns = pattern_spec(name); !patterns.empty()) return patterns;
   if (const std::string pairs = pair_spec(name); !pairs.empty()) return pairs;
+  if (const std::string distances = distance_spec(name); !distances.empty()) return distances;
   if (const std::string biases = bias_spec(name); !biases.empty()) return biases;
   return feature_spec(name);
 }
@@ -222,6 +223,11 @@ const std::vector<std::string>& variant_names() {
                                                  "documents",
                                                  "pair-mask",
                                                  "pair-gate",
+                                                 "dilated",
+                                                 "int8-dilated",
+                                                 "dilated-gate",
+                                                 "kept-distances",
+                                                 "strided-pattern",
                                                  "int8-tile-gate",
                                                  "int8-gap-or-max",
                                                  "int8-closing-gate",
@@ -235,47 +241,18 @@ const std::vector<std::string>& variant_names() {
 }
 
 const std::vector<std::string>& predicted_names() {
-  static const std::vector<std::string> names = {"sparge",
-                                                 "sparge-topk",
-                                                 "sparge-video",
-                                                 "similar-mass",
-                                                 "dilated-union",
-                                                 "topk-blocks",
-                                                 "minference-block",
-                                                 "flexprefill",
-                                                 "moba-blocks",
-                                                 "streaming",
-                                                 "seer-attention",
-                                                 "quest",
-                                                 "sampled-rows",
-                                                 "bands",
-                                                 "columns-of-pairs",
-                                                 "radial",
-                                                 "sliding-tile",
-                                                 "bigbird",
-                                                 "relmax",
-                                                 "flashprefill",
-                                                 "subblock",
-                                                 "uneven-cells",
-                                                 "cascade",
-                                                 "integer-softmax",
-                                                 "integer-sums",
-                                                 "joined-steps",
-                                                 "twilight",
-                                                 "deepseek-indexer",
-                                                 "index-tiles",
-                                                 "index-rows",
-                                                 "latent-index",
-                                                 "xattention",
-                                                 "sale",
-                                                 "fg-attn-cached",
-                                                 "fg-attn-pooled",
-                                                 "minference-vertical-slash",
-                                                 "pair-lists",
-                                                 "columns-previous",
-                                                 "columns-pooled",
-                                                 "shared-heads",
-                                                 "score-rule"};
+  static const std::vector<std::string> names = {
+      "sparge",        "sparge-topk",    "sparge-video",     "similar-mass",
+      "dilated-union", "topk-blocks",    "minference-block", "flexprefill",
+      "moba-blocks",   "streaming",      "seer-attention",   "quest",
+      "sampled-rows",  "bands",          "columns-of-pairs", "radial",
+      "sliding-tile",  "bigbird",        "relmax",           "flashprefill",
+      "subblock",      "uneven-cells",   "cascade",          "integer-softmax",
+      "integer-sums",  "joined-steps",   "twilight",         "deepseek-indexer",
+      "index-tiles",   "index-rows",     "latent-index",     "xattention",
+      "sale",          "fg-attn-cached", "fg-attn-pooled",   "minference-vertical-slash",
+      "pair-lists",    "strided-lists",  "columns-previous", "columns-pooled",
+      "shared-heads",  "score-rule"};
   return names;
 }
 
@@ -354,6 +331,7 @@ Variant make_variant_of(const Case& c, const KernelTile& tile, std::uint32_t see
                      make_index_variant(c.variant, v, tile, random) ||
                      make_pattern_variant(c.variant, v, tile, random) ||
                      make_pairs_variant(c.variant, v, random) ||
+                     make_distance_variant(c.variant, v, random) ||
                      make_feature_variant(c.variant, v, tile, random) ||
                      make_bias_variant(c.variant, v, tile, random);
   if (!known) std::abort();  // a test names a variant without a twin

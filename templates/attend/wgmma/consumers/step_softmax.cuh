@@ -2,10 +2,10 @@
 // the gate, and weights against a lagging maximum.
 #pragma once
 
+#include "attend/wgmma/consumers/step_mask.cuh"
 #include "attend/wgmma/consumers/step_products.cuh"
 #include "attend/wgmma/consumers/tile_decision.cuh"
 #include "pipeline/key_rows.cuh"
-#include "pipeline/work_tile_args.cuh"
 
 namespace lacuna {
 
@@ -15,37 +15,10 @@ struct Decay {
   float factor[2] = {1.0f, 1.0f};
 };
 
-/// The row that formulas ask about. A loop in a loop has no registers left for it.
-template <class State>
-__device__ __forceinline__ typename State::Row row_of_formulas(const State& at) {
-  return State::Shape::kOwnRows || packs_heads<typename State::Config>() ? at.reload_row() : at.row;
-}
-
 /// Scores in log2, less the lagging maximum.
 template <class State>
 __device__ __forceinline__ ScoreUnit relative_unit(const State& at) {
   return {kLog2E, {at.softmax.lagging_max[0], at.softmax.lagging_max[1]}};
-}
-
-/// The ranges of a step with a mask that reads parameters: they depend on no product, and are read
-/// while these are under way.
-template <class State>
-__device__ __forceinline__ auto step_ranges(const State& at, const typename State::Message& step) {
-  using Config = typename State::Config;
-  using Hooks = typename State::Hooks;
-  if constexpr (kReadsKeyRanges<Config, Hooks>) {
-    LaneRanges<Hooks> ranges;
-    if (step.has(State::Message::kNeedsMaskOrReport)) {
-      const typename State::Row row = row_of_formulas(at);
-      decltype(auto) args = args_of_work_tile<Config>(at.args, row);
-#pragma unroll
-      for (int r = 0; r < 2; ++r)
-        ranges.rows[r] = ranges_of_row<Hooks>(args, at.lane_rows(row), r, row.b);
-    }
-    return ranges;
-  } else {
-    return UnreadRanges{};
-  }
 }
 
 /// Formula and mask on group g. `is_relative`: the formula makes relative_unit of it. `ranges`: of
@@ -71,7 +44,7 @@ __device__ __forceinline__ void complete_group(const State& at,
 /// Of a step of one group without a mask: what its formula needs that depends on no product, in
 /// relative_unit. It is worked out while the products are under way. Gathered keys have no columns
 /// in common.
-template <class State, bool kExist = !State::Config::kGathers>
+template <class State, bool kExist = State::Config::kHasScore && !State::Config::kGathers>
 struct StepScoreParts {};
 template <class State>
 struct StepScoreParts<State, true> {
@@ -91,7 +64,7 @@ __device__ __forceinline__ StepScoreParts<State> step_score_parts(
     const State& at, const typename State::Message& step) {
   using Config = typename State::Config;
   StepScoreParts<State> parts;
-  if constexpr (!Config::kGathers) {
+  if constexpr (Config::kHasScore && !Config::kGathers) {
     const typename State::Row row = row_of_formulas(at);
 #pragma unroll
     for (int t = 0; t < State::Shape::kStepTiles; ++t) {
@@ -117,7 +90,7 @@ __device__ __forceinline__ void apply_formula(const State& at,
   using Config = typename State::Config;
   if constexpr (Config::kGathers) {
     complete_group(at, scores, 0, step, true);
-  } else {
+  } else if constexpr (Config::kHasScore) {
     constexpr int kTileBlocks = Config::kTileK / 8;
     const typename State::Row row = row_of_formulas(at);
 #pragma unroll
@@ -251,6 +224,17 @@ __device__ __forceinline__ void weigh_with_max(State& at, Fragments& fragments,
   if constexpr (kFirst) fragments.has_fresh_row = at.softmax.any_fresh();
 }
 
+/// Scores -> weights: a score formula has made relative_unit of them.
+template <class State, int kBlocks>
+__device__ __forceinline__ void exponentiate_relative(float (&sum)[2], const State& at,
+                                                      float (&scores)[kBlocks][4]) {
+  if constexpr (State::Config::kHasScore) {
+    exponentiate(sum, scores);
+  } else {
+    exponentiate(sum, scores, at.softmax.lagging_max, at.to_log2);
+  }
+}
+
 /// Scores -> weights against the lagging maximum as it is, without looking for maxima. False: a row
 /// has no lagging maximum yet, or exceeds it. That is rare. It is handled behind the wait for the
 /// output, out of the way, so that the instructions of the usual path lie close together.
@@ -259,24 +243,25 @@ __device__ __forceinline__ bool softmax_without_max(State& at, const Fragments& 
                                                     StepScores<typename State::Config>& scores,
                                                     const typename State::Message& step) {
   float sum[2] = {0.0f, 0.0f};
-  if constexpr (State::Config::kHasScore) {
+  if constexpr (State::Config::kHasScore || kAsksConditionsAhead<State>) {
     const StepScoreParts<State> parts = step_score_parts(at, step);
+    const StepMask<State> mask = step_mask(at, step);
     const auto ranges = step_ranges(at, step);
     await_products(at, scores, 0, 1);
     // Written twice, so that in most steps the exponentials overlap the formulas.
-    if (__builtin_expect(!fragments.has_fresh_row && !step.has(State::Message::kNeedsMaskOrReport),
-                         true)) {
+    if (__builtin_expect(!fragments.has_fresh_row && mask.is_usual(step), true)) {
       apply_formula(at, scores, parts, step);
-      exponentiate(sum, scores[0]);
+      apply_step_mask<State>(scores, mask);
+      exponentiate_relative(sum, at, scores[0]);
     } else {
       complete_group(at, scores, 0, step, !fragments.has_fresh_row, ranges);
       if (fragments.has_fresh_row) return false;
-      exponentiate(sum, scores[0]);
+      exponentiate_relative(sum, at, scores[0]);
     }
   } else {
     await_group(at, scores, 0, 1, step);
     if (__builtin_expect(fragments.has_fresh_row, false)) return false;
-    exponentiate(sum, scores[0], at.softmax.lagging_max, at.to_log2);
+    exponentiate_relative(sum, at, scores[0]);
   }
   constexpr float kMost = WeightRange<typename State::Element>::kLargestSum;
   const bool fits = sum[0] <= kMost && sum[1] <= kMost;

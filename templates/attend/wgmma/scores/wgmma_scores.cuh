@@ -3,7 +3,9 @@
 #pragma once
 
 #include "attend/key_ranges.cuh"
+#include "attend/mask_bits.cuh"
 #include "attend/score_formula.cuh"
+#include "attend/wgmma/layout/consumer_rows.cuh"
 #include "attend/wgmma/layout/wgmma_shape.cuh"
 #include "base/mask_pair.cuh"
 #include "base/pin.cuh"
@@ -86,8 +88,10 @@ __device__ __forceinline__ void ask_mask(const Args& args, const WorkTile& row, 
 
 /// Where consumers look ahead, the compiler takes the warp for divergent behind the ranges.
 template <class Config, class Hooks>
-inline constexpr bool kHasKeyRanges =
-    !Config::kGathers && !WgmmaShape<Config>::kLooksAhead && Hooks::MaskRow::kRanges > 0;
+inline constexpr bool kHasKeyRanges = !Config::kGathers && !WgmmaShape<Config>::kLooksAhead &&
+                                      Hooks::MaskRow::kRanges > 0 &&
+                                      (!kHasConditions<Hooks> ||
+                                       LaneRowsOf<Config>::kAreNeighbours);
 /// Does the warp hold values of distances while products are under way?
 template <class Config, class Hooks>
 __host__ __device__ constexpr bool holds_distances() {
@@ -102,7 +106,14 @@ __host__ __device__ constexpr bool holds_distances() {
 template <class Config, class Hooks>
 inline constexpr bool kReadsKeyRanges =
     Config::kWarpgroups == 2 && kHasKeyRanges<Config, Hooks>&& Hooks::MaskRow::kReadsParameters &&
-    !(Hooks::MaskRow::kRanges > 1 && holds_distances<Config, Hooks>());
+    !kHasConditions<Hooks> && !(Hooks::MaskRow::kRanges > 1 && holds_distances<Config, Hooks>());
+
+/// Of a missing tile: behind all keys.
+template <class Config, class Args>
+__device__ __forceinline__ int first_key_of_lane(const Args& args, TileRef tile,
+                                                 const TileKeys<Config>& keys) {
+  return tile.exists() ? keys.at(tile, first_slot_of_lane()) : args.attend.n_k;
+}
 
 template <class Config, class Hooks, class Args, class Lane, int kBlocks, class Ranges>
 __device__ __forceinline__ void apply_mask(const Args& args, const WorkTile& row, const Lane& lane,
@@ -110,9 +121,14 @@ __device__ __forceinline__ void apply_mask(const Args& args, const WorkTile& row
                                            const TileKeys<Config>& keys, const Ranges& ranges) {
   if constexpr (kHasKeyRanges<Config, Hooks>) {
     constexpr int kTileBlocks = Config::kTileK / 8;
-    // A missing tile lies behind all keys.
-    const int k = tile.exists() ? keys.at(tile, first_slot_of_lane()) : args.attend.n_k;
-    apply_key_ranges<Hooks, kTileBlocks>(args, scores + t * kTileBlocks, lane, k, row.b, ranges);
+    const int k = first_key_of_lane(args, tile, keys);
+    auto* const of_tile = scores + t * kTileBlocks;
+    if constexpr (kHasConditions<Hooks>) {
+      apply_mask_bits(of_tile, mask_bits<Hooks, kTileBlocks>(args, lane, k, row.b));
+      apply_ranges_besides<Hooks, kTileBlocks>(args, of_tile, lane, k, row.b);
+    } else {
+      apply_key_ranges<Hooks, kTileBlocks>(args, of_tile, lane, k, row.b, ranges);
+    }
   } else {
     ask_mask<Config, Hooks>(args, row, lane, scores, tile, t, keys);
   }
