@@ -145,6 +145,11 @@ TEST_P(ShippedDistances, WorksOutEachOnce) {
   EXPECT_TRUE(std::ranges::none_of(code_, uses_local_memory));
 }
 
+/// The wait for products.
+bool is_completion(const Instruction& i) {
+  return i.is("WARPGROUP") && i.opcode.find("DEPBAR") != std::string::npos;
+}
+
 class MasksOfDistances : public Shipped {};
 
 /// Votes make words of what a mask says of distances: in each step before its products are
@@ -157,13 +162,31 @@ TEST_P(MasksOfDistances, AskEachOnce) {
   const auto is_vote = [](const Instruction& i) { return i.is("VOTE"); };
   const int votes = plan_.attend.step_keys.value / 32 + 1;
   EXPECT_GE(std::count_if(begin, end, is_vote), 2 * votes);
-  const auto complete = std::find_if(begin, end, [](const Instruction& i) {
-    return i.is("WARPGROUP") && i.text().find("DEPBAR") != std::string::npos;
-  });
+  const auto complete = std::find_if(begin, end, is_completion);
   EXPECT_GE(std::count_if(begin, complete, is_vote), votes);
   for (const std::string& gathering : gatherings(code_, loop)) ADD_FAILURE() << gathering;
   EXPECT_TRUE(std::ranges::none_of(code_, uses_local_memory));
 }
+
+class TablesAlongLines : public Shipped {};
+
+/// Two elements of a row at once, by addresses that are those of the row, before the products of
+/// the step are complete.
+TEST_P(TablesAlongLines, AreReadInPairsAndEarly) {
+  const Loop loop = find_loop(code_, {is_key_product, is_value_product, is_exponential});
+  ASSERT_TRUE(loop.exists());
+  const auto begin = code_.begin() + static_cast<std::ptrdiff_t>(loop.first);
+  const auto end = code_.begin() + static_cast<std::ptrdiff_t>(loop.last);
+  const auto complete = std::find_if(begin, end, is_completion);
+  const auto is_pair = [](const Instruction& i) {
+    return i.is("LDG") && i.opcode.find(".64") != std::string::npos;
+  };
+  EXPECT_GE(std::count_if(begin, complete, is_pair), plan_.attend.step_keys.value / 8 * 2);
+  for (const std::string& gathering : gatherings(code_, loop)) ADD_FAILURE() << gathering;
+  EXPECT_TRUE(std::ranges::none_of(code_, uses_local_memory));
+}
+
+constexpr Case kTableCases[] = {{"pair-bias", 128}, {"pair-bias", 64}};
 
 constexpr Case kMaskCases[] = {
     {"dilated", 64}, {"dilated", 128}, {"dilated", 256}, {"kept-distances", 128, DType::kF16}};
@@ -184,6 +207,8 @@ std::vector<Case> in_tier(std::span<const Case> cases) {
 
 INSTANTIATE_TEST_SUITE_P(Specs, Shipped, testing::ValuesIn(in_tier(kCases)), name_of_case);
 INSTANTIATE_TEST_SUITE_P(Specs, ShippedDistances, testing::ValuesIn(in_tier(kDistanceCases)),
+                         name_of_case);
+INSTANTIATE_TEST_SUITE_P(Specs, TablesAlongLines, testing::ValuesIn(in_tier(kTableCases)),
                          name_of_case);
 INSTANTIATE_TEST_SUITE_P(Specs, MasksOfDistances, testing::ValuesIn(in_tier(kMaskCases)),
                          name_of_case);
