@@ -98,7 +98,10 @@ class RuleChecker {
     Diagnostic& d = report(Code::kOutOfRange, node,
                            label + " = " + quoted_value(source_, node) + " is not an i32");
     d.notes.push_back("params." + param.symbol.name + " is of type i32");
-    d.helps.emplace_back("a whole number, or \"type\": \"f32\"");
+    const bool is_beyond = value < Limits::min() || value > Limits::max();
+    d.helps.push_back(is_beyond ? "nearest legal value: " +
+                                      std::to_string(value < 0 ? Limits::min() : Limits::max())
+                                : "a whole number, or \"type\": \"f32\"");
     return false;
   }
 
