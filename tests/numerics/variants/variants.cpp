@@ -228,7 +228,8 @@ const std::vector<std::string>& variant_names() {
                                                  "slanted-table",
                                                  "bucket-bias",
                                                  "bucket-bias-mma",
-                                                 "fire-bias"};
+                                                 "fire-bias",
+                                                 "taylor-weights"};
   return names;
 }
 
