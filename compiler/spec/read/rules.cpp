@@ -77,7 +77,7 @@ class RuleChecker {
           report(Code::kConflict, node,
                  label + ": \"" + param.symbol.name + "\" already means something in expressions");
       d.span = node.key_span;
-      d.helps.emplace_back("choose another name");
+      d.helps.push_back("such as \"" + param.symbol.name + "_value\"");
     }
     const JsonNode* range = usable_member(node, "range");
     const JsonNode* fallback = usable_member(node, "default");
