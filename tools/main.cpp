@@ -1,5 +1,6 @@
 // The `lacuna` command. The first word is the verb; each verb is one file.
 #include <algorithm>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -68,6 +69,30 @@ std::vector<std::string> flag_names(const CLI::App& verb) {
   return names;
 }
 
+/// "--seconds: Value -1 not in range 0.000000 to 17976931348...": the numbers as people write them.
+std::string range_message(const std::string& text) {
+  constexpr std::string_view kValue = ": Value ", kRange = " not in range ", kTo = " to ";
+  const std::size_t value = text.find(kValue), range = text.find(kRange),
+                    to = text.find(kTo, range);
+  if (value == std::string::npos || range == std::string::npos || to == std::string::npos)
+    return "";
+  const std::string least = text.substr(range + kRange.size(), to - range - kRange.size());
+  const std::string most = text.substr(to + kTo.size());
+  const std::string got = text.substr(value + kValue.size(), range - value - kValue.size());
+  const auto plain = [](const std::string& number) {
+    const std::size_t point = number.find('.');
+    if (point == std::string::npos) return number;
+    const std::size_t last = number.find_last_not_of("0.");
+    return last < point || last == std::string::npos ? number.substr(0, point)
+                                                     : number.substr(0, last + 1);
+  };
+  constexpr std::size_t kLongestNumber = 30;
+  const bool is_open = most.size() > kLongestNumber;
+  return text.substr(0, value) + ": expected a number " +
+         (is_open ? "above " + plain(least) : "from " + plain(least) + " to " + plain(most)) +
+         ", got " + got;
+}
+
 /// The sentence for a command line that could not be understood.
 std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
   const auto chosen = app.get_subcommands();
@@ -88,7 +113,13 @@ std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
   // "Could not convert: --tolerance = 5%"
   constexpr std::string_view kNoNumber = "Could not convert: ", kIs = " = ";
   std::string text = error.what();
+  if (text.starts_with("A subcommand is required"))
+    return "expected one of " + join(verb_names(verb));
+  if (std::string range = range_message(text); !range.empty()) return range;
   const std::size_t is = text.find(kIs);
+  // "--threads: At Most 1 required but received 2"
+  const std::size_t most = text.find(": At Most 1 required");
+  if (most != std::string::npos) return text.substr(0, most) + " is written more than once";
   if (!text.starts_with(kNoNumber) || is == std::string::npos) return text;
   return text.substr(kNoNumber.size(), is - kNoNumber.size()) + ": expected a number, got \"" +
          text.substr(is + kIs.size()) + "\"";
@@ -115,8 +146,15 @@ void refuse_empty_values(CLI::App& app) {
   const auto is_something = [](const std::string& word) -> std::string {
     return word.empty() ? "expected a value, got \"\"" : "";
   };
-  for (CLI::Option* option : app.get_options())
+  const auto is_number = [](const std::string& word) -> std::string {
+    return std::isnan(std::strtod(word.c_str(), nullptr))
+               ? "expected a number, got \"" + word + "\""
+               : "";
+  };
+  for (CLI::Option* option : app.get_options()) {
     if (option->get_type_size_max() > 0) option->check(is_something);
+    if (option->get_type_name().starts_with("X")) option->check(is_number);
+  }
   for (CLI::App* verb : app.get_subcommands(nullptr)) refuse_empty_values(*verb);
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 namespace lacuna {
 namespace {
@@ -60,6 +61,9 @@ constexpr auto kSynonyms = std::to_array<Row>({
     {"float32", "f32"},
     {"float", "f32"},
     {"fp32", "f32"},
+    {"f64", "f32"},
+    {"double", "f32"},
+    {"bf16", "f32"},
     {"int", "i32"},
     {"int32", "i32"},
     {"int64", "i32"},
@@ -94,7 +98,12 @@ constexpr auto kSynonyms = std::to_array<Row>({
     {"mask_mod", "mask"},
     {"score_mod", "score"},
     {"bias", "score"},
+    {"q", "qk"},
+    {"k", "qk"},
     {"select", "keep"},
+    {"kv", "shared"},
+    {"kv_head", "shared"},
+    {"group", "shared"},
     {"criterion", "keep"},
     {"threshold", "skip"},
     {"num_stages", "stages"},
@@ -136,15 +145,22 @@ constexpr std::string_view kTiles =
 constexpr std::string_view kBytes =
     "keys and values in e4m3 are the caller's choice (`--kv e4m3`); products in 8 bits are "
     "\"quantise\": { \"qk\": { \"bits\": 8 }, \"v\": { \"bits\": 8 } }";
-constexpr std::string_view kOfThreshold =
-    "its zeros need a threshold of each row; what is small is left out by a gate that skips "
-    "`exp`, or by a predictor";
-constexpr std::string_view kOfStates =
-    "attention without weights of pairs is a running state, which the caller computes";
+constexpr std::string_view kOfConditions =
+    "a formula sees one pair; its conditions are joined by `and` or `or`";
+constexpr std::string_view kOfPlaces =
+    "a formula sees one pair: `q` and `k` are its tokens, counted from 0";
+constexpr std::string_view kOfParameters =
+    "q, k and v come with each launch; what else a caller passes stands in \"params\": { "
+    "\"window\": "
+    "{ ... } }";
+constexpr std::string_view kOfFamily =
+    "kernels by wgmma and TMA come where the GPU has them: leave loader out, or \"auto\"";
 
 struct Construction {
   std::string_view word, here;
   std::string_view key{};  ///< the field that it takes the place of
+  /// The only places where it means this; kKey is also that of names in shapes.
+  std::optional<WordPlace> place{};
 };
 
 constexpr auto kConstructions = std::to_array<Construction>({
@@ -163,47 +179,107 @@ constexpr auto kConstructions = std::to_array<Construction>({
     {"softmax", "`p` is the softmax of the estimates of a row; of logits it is what attention is"},
     {"none", "leave the field out"},
     {"null", "leave the field out"},
-    {"if", "write `select(condition, x, y)`"},
-    {"iif", "write `select(condition, x, y)`"},
-    {"round", "write `floor(x + 0.5)`"},
+    {"if", "write `select(condition, x, y)`", {}, WordPlace::kFormula},
+    {"iif", "write `select(condition, x, y)`", {}, WordPlace::kFormula},
+    {"round", "write `floor(x + 0.5)`", {}, WordPlace::kFormula},
     {"sigmoid", "write `1 / (1 + exp(-x))`; for weights: \"normalise\": \"sigmoid\""},
     {"relu", "write `max(x, 0)`"},
-    {"pow", "write `x * x`, or `exp2(y * log2(x))`"},
-    {"rsqrt", "write `1 / sqrt(x)`"},
-    {"rand", "random numbers are `hash(seed, x)`, 32 bits: `hash(seed, i * n_j + j) % 10 == 0`"},
-    {"random", "random numbers are `hash(seed, x)`, 32 bits: `hash(seed, i * n_j + j) % 10 == 0`"},
+    {"pow", "write `x * x`, or `exp2(y * log2(x))`", {}, WordPlace::kFormula},
+    {"rsqrt", "write `1 / sqrt(x)`", {}, WordPlace::kFormula},
+    {"rand",
+     "random numbers are `hash(seed, x)`, 32 bits: `hash(seed, i * n_j + j) % 10 == 0`",
+     {},
+     WordPlace::kFormula},
+    {"random",
+     "random numbers are `hash(seed, x)`, 32 bits: `hash(seed, i * n_j + j) % 10 == 0`",
+     {},
+     WordPlace::kFormula},
     {"cumsum",
      "a formula sees one pair; a running sum is a table that the caller makes: `total[q] - "
-     "total[k]`"},
-    {"sum", "a formula sees one pair; what adds up others is a table that the caller makes"},
-    {"mean", "a formula sees one pair; what adds up others is a table that the caller makes"},
+     "total[k]`",
+     {},
+     WordPlace::kFormula},
+    {"sum",
+     "a formula sees one pair; what adds up others is a table that the caller makes",
+     {},
+     WordPlace::kFormula},
+    {"mean",
+     "a formula sees one pair; what adds up others is a table that the caller makes",
+     {},
+     WordPlace::kFormula},
     {"dot",
      "`s` is the product of q and k; one of q with other vectors is a table that the caller makes, "
-     "`[batch, heads, n_q, 17]` for 17 of them: `s + qr[q, clamp(k - q, -8, 8) + 8]`"},
-    {"float", "i32 becomes f32 where it meets one; `x / 1` is always f32"},
-    {"m_prev", "`gap` is the largest difference to the running maximum"},
-    {"min", "both bounds stand in one list: \"range\": [0, 1]"},
-    {"max", "both bounds stand in one list: \"range\": [0, 1]"},
-    {"sin", "a wave of the distance is a table that the caller makes: `wave[q + n_k - n_q - k]`"},
-    {"cos", "a wave of the distance is a table that the caller makes: `wave[q + n_k - n_q - k]`"},
+     "`[batch, heads, n_q, 17]` for 17 of them: `s + qr[q, clamp(k - q, -8, 8) + 8]`",
+     {},
+     WordPlace::kFormula},
+    {"float", "i32 becomes f32 where it meets one; `x / 1` is always f32", {}, WordPlace::kFormula},
+    {"m_prev", "`gap` is the largest difference to the running maximum", {}, WordPlace::kFormula},
+    {"min", "both bounds stand in one list: \"range\": [0, 1]", {}, WordPlace::kKey},
+    {"max", "both bounds stand in one list: \"range\": [0, 1]", {}, WordPlace::kKey},
+    {"sin",
+     "a wave of the distance is a table that the caller makes: `wave[q + n_k - n_q - k]`",
+     {},
+     WordPlace::kFormula},
+    {"cos",
+     "a wave of the distance is a table that the caller makes: `wave[q + n_k - n_q - k]`",
+     {},
+     WordPlace::kFormula},
     {"acos",
      "from 0 to 1 within 0.0001: `sqrt(1 - x) * (1.5707 - x * (0.2121 - x * (0.0743 - 0.0187 * "
-     "x)))`"},
+     "x)))`",
+     {},
+     WordPlace::kFormula},
     {"arccos",
      "from 0 to 1 within 0.0001: `sqrt(1 - x) * (1.5707 - x * (0.2121 - x * (0.0743 - 0.0187 * "
-     "x)))`"},
-    {"popcount", "by a table of 256 counts that the caller makes: `ones[x & 255]` for each byte"},
-    {"bit_count", "by a table of 256 counts that the caller makes: `ones[x & 255]` for each byte"},
-    {"log1p", "write `log(1 + x)`"},
-    {"expm1", "write `exp(x) - 1`"},
-    {"log10", "write `log(x) / 2.302585`"},
-    {"softplus", "write `log(1 + exp(x))`"},
-    {"silu", "write `x / (1 + exp(-x))`"},
-    {"sign", "write `select(x > 0, 1, select(x < 0, -1, 0))`"},
+     "x)))`",
+     {},
+     WordPlace::kFormula},
+    {"popcount",
+     "by a table of 256 counts that the caller makes: `ones[x & 255]` for each byte",
+     {},
+     WordPlace::kFormula},
+    {"bit_count",
+     "by a table of 256 counts that the caller makes: `ones[x & 255]` for each byte",
+     {},
+     WordPlace::kFormula},
+    {"log1p", "write `log(1 + x)`", {}, WordPlace::kFormula},
+    {"expm1", "write `exp(x) - 1`", {}, WordPlace::kFormula},
+    {"log10", "write `log(x) / 2.302585`", {}, WordPlace::kFormula},
+    {"softplus", "write `log(1 + exp(x))`", {}, WordPlace::kFormula},
+    {"silu", "write `x / (1 + exp(-x))`", {}, WordPlace::kFormula},
+    {"sign", "write `select(x > 0, 1, select(x < 0, -1, 0))`", {}, WordPlace::kFormula},
+    {"acosh", "write `log(x + sqrt(x * x - 1))`", {}, WordPlace::kFormula},
+    {"arccosh", "write `log(x + sqrt(x * x - 1))`", {}, WordPlace::kFormula},
+    {"sinh", "write `(exp(x) - exp(-x)) / 2`", {}, WordPlace::kFormula},
+    {"cosh", "write `(exp(x) + exp(-x)) / 2`", {}, WordPlace::kFormula},
+    {"square", "write `x * x`", {}, WordPlace::kFormula},
+    {"any", kOfConditions, {}, WordPlace::kFormula},
+    {"all", kOfConditions, {}, WordPlace::kFormula},
+    {"logical_and", kOfConditions, {}, WordPlace::kFormula},
+    {"logical_or", kOfConditions, {}, WordPlace::kFormula},
+    {"arange", kOfPlaces, {}, WordPlace::kFormula},
+    {"range", kOfPlaces, {}, WordPlace::kFormula},
+    {"iota", kOfPlaces, {}, WordPlace::kFormula},
+    {"tril", "causal attention is the mask `k <= q + n_k - n_q`"},
+    {"triu", "of later keys alone: `k >= q + n_k - n_q`"},
+    {"matmul", "`s` is the product of q and k", {}, WordPlace::kFormula},
     {"block_m", kTiles},
     {"block_q", kTiles},
     {"block_n", kTiles},
     {"block_k", kTiles},
+    {"bm", kTiles},
+    {"bn", kTiles},
+    {"m", kTiles, {}, WordPlace::kKey},
+    {"n", kTiles, {}, WordPlace::kKey},
+    {"br", kTiles, {}, WordPlace::kKey},
+    {"bc", kTiles, {}, WordPlace::kKey},
+    {"parameters", kOfParameters, {}, WordPlace::kKey},
+    {"inputs", kOfParameters, {}, WordPlace::kKey},
+    {"args", kOfParameters, {}, WordPlace::kKey},
+    {"arguments", kOfParameters, {}, WordPlace::kKey},
+    {"tma", kOfFamily},
+    {"wgmma", kOfFamily},
+    {"mma", kOfFamily},
     {"heads_kv", kHeadsOfTensors},
     {"kv_heads", kHeadsOfTensors},
     {"num_kv_heads", kHeadsOfTensors},
@@ -217,23 +293,6 @@ constexpr auto kConstructions = std::to_array<Construction>({
     {"fp8_e4m3", kBytes},
     {"float8_e4m3fn", kBytes},
     {"int8", kBytes},
-});
-
-/// What others make weights of, and what comes nearest.
-constexpr auto kWeightings = std::to_array<Row>({
-    {"stick_breaking",
-     "a stick's weights are products along the row; a gate of each token is near: `s + total[q + "
-     "n_k - n_q] - total[k]`, of sums of logarithms that the caller makes"},
-    {"softpick", "rows may weigh keys with less than 1 in all by \"sink\": \"0\""},
-    {"softmax1", "\"softmax\" with \"sink\": \"0\" beside it"},
-    {"softmax_off_by_one", "\"softmax\" with \"sink\": \"0\" beside it"},
-    {"sparsemax", kOfThreshold},
-    {"entmax", kOfThreshold},
-    {"entmax15", kOfThreshold},
-    {"alpha_entmax", kOfThreshold},
-    {"relu", "\"sigmoid\" weighs each key by itself, too"},
-    {"linear", kOfStates},
-    {"none", kOfStates},
 });
 
 std::string lower(std::string_view word) {
@@ -255,9 +314,11 @@ std::string synonym_among(std::string_view word, const std::vector<std::string>&
   return "";
 }
 
-std::string said_otherwise(std::string_view word) {
+std::string said_otherwise(std::string_view word, WordPlace place) {
   const std::string wanted = lower(word);
-  const auto* const row = std::ranges::find(kConstructions, wanted, &Construction::word);
+  const auto* const row = std::ranges::find_if(kConstructions, [&](const Construction& each) {
+    return each.word == wanted && each.place.value_or(place) == place;
+  });
   return row == kConstructions.end() ? "" : std::string(row->here);
 }
 
@@ -265,13 +326,6 @@ std::string key_said_otherwise(std::string_view word) {
   const std::string wanted = lower(word);
   const auto* const row = std::ranges::find(kConstructions, wanted, &Construction::word);
   return row == kConstructions.end() ? "" : std::string(row->key);
-}
-
-std::string weights_said_otherwise(std::string_view word) {
-  std::string wanted = lower(word);
-  std::ranges::replace(wanted, '-', '_');
-  const auto* const row = std::ranges::find(kWeightings, wanted, &Row::word);
-  return row == kWeightings.end() ? "" : std::string(row->here);
 }
 
 }  // namespace lacuna

@@ -8,6 +8,7 @@
 #include "runtime/base/whole_tiles.hpp"
 #include "runtime/launch/argument_block.hpp"
 #include "runtime/launch/host_codes.hpp"
+#include "runtime/launch/monotone.hpp"
 
 namespace lacuna {
 namespace {
@@ -83,11 +84,39 @@ class ContentsCheck {
                         " (its queries: queries and keys are permuted alike), got " +
                         std::to_string(s.n_k));
     }
+    check_promises(s);
     if (contract_.batch == BatchLayout::kPages) return check_pages(s);
     if (s.k_begin < 0 || s.k_begin > k_rows - s.n_k) {
       refuse("k_begin" + number, "expected 0 to " + std::to_string(k_rows - s.n_k) + " for " +
                                      std::to_string(s.n_k) + " keys of " + std::to_string(k_rows) +
                                      ", got " + std::to_string(s.k_begin));
+    }
+  }
+
+  /// Parameters that never fall, along the tokens of the sequence: what is behind its last one is
+  /// not read.
+  void check_promises(const Sequence& s) {
+    for (std::size_t p = 0; p < contract_.params.size(); ++p) {
+      const ParamSymbol& symbol = contract_.params[p].symbol;
+      if (!symbol.monotone) continue;
+      ParamView view = bound_.params[p];
+      const std::size_t last = symbol.shape.size() - 1;
+      const ParamAxis axis = symbol.shape[last].axis;
+      if (axis == ParamAxis::kNQ) view.extent[last] = std::min(view.extent[last], s.n_q);
+      if (axis == ParamAxis::kNK) view.extent[last] = std::min(view.extent[last], s.n_k);
+      if (symbol.shape[0].axis == ParamAxis::kBatch && view.extent[0] > 1) {
+        constexpr std::int64_t kElementBytes = 4;
+        view.data =
+            static_cast<const unsigned char*>(view.data) + s.index * view.stride[0] * kElementBytes;
+        view.extent[0] = 1;
+      }
+      if (const auto fall = first_fall(symbol, view)) {
+        complete_ = false;
+        diagnostics_.add({.code = Code::kParamArgument,
+                          .message = "kernel " + contract_.kernel + ", parameter " + symbol.name +
+                                     ": is declared monotone, but of sequence " +
+                                     std::to_string(s.index) + " " + *fall});
+      }
     }
   }
 

@@ -125,7 +125,7 @@ set(short_tier
   dilated_d64_bf16_sm_90a_sequences dilated_d64_bf16_sm_100a_pages
   bucket_bias_d64_bf16_sm_90a bucket_bias_d64_bf16_sm_100a t5_bias_d128_f16_sm_90a
   t5_bias_d64_bf16_sm_90a_sequences t5_bias_d64_bf16_sm_100a_pages
-  fire_bias_d64_bf16_sm_90a bsfa_d128_f16_sm_90a
+  fire_bias_d64_bf16_sm_90a taylor_weights_d64_bf16_sm_100a taylor_weights_d64_bf16_sm_90a bsfa_d128_f16_sm_90a
   bsfa_d64_bf16_sm_90a skip_softmax_d64_bf16_sm_90a late_tile_gate_d64_bf16_sm_90a
   external_mask_d64_bf16_sm_90a sparge_d64_bf16_sm_90a
   sparge_topk_d128_f16_sm_90a topk_blocks_d64_bf16_sm_90a sale_d64_bf16_sm_90a
@@ -241,6 +241,10 @@ endforeach()
 device_kernel(specs/t5-bias.json 64 bf16 sm_90a sequences)
 device_kernel(specs/t5-bias.json 64 bf16 sm_100a pages)
 device_kernel(tests/device/specs/fire-bias.json 64 bf16 sm_90a)
+# Scores of -inf, also all of a row's.
+device_kernel(tests/device/specs/taylor-weights.json 64 bf16 sm_100a)
+device_kernel(tests/device/specs/taylor-weights.json 64 bf16 sm_90a)
+device_kernel(tests/device/specs/taylor-weights.json 128 f16 sm_90a)
 foreach(name int8-lists int8-lists-narrow int8-lists-causal int8-tile-gate int8-gap-or-max
              int8-closing-gate)
   device_kernel(tests/device/specs/${name}.json 64 bf16 sm_90a)

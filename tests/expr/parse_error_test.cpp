@@ -109,6 +109,11 @@ TEST(parse_error, habits_of_other_languages) {
       {"q < 12ab",
        "`12ab`@4 E0301 '12ab' is not a number\n"
        "help: write '12'; numbers are decimal and have no suffix\n"},
+      {"k < 1_000",
+       "`1_000`@4 E0301 '1_000' is not a number\nhelp: write '1000'; nothing stands between "
+       "digits\n"},
+      {"k < $q + {q}",
+       "`$`@4 E0301 unexpected character '$'\nhelp: names stand as they are: `window`\n"},
       {"q < k;",
        "`;`@5 E0301 unexpected character ';'\n"
        "help: arguments have `,` between them, conditions `and` or `or`\n"},
@@ -249,7 +254,7 @@ TEST(parse_error, indices) {
       {"threshold > 0",
        "`threshold`@0 E0304 'threshold' has the shape [heads, q_tiles]: no index for q_tiles\n"
        "note: q_tiles is indexed by the query tile i, which attention.mask does not have\n"
-       "help: write the index in brackets, or drop the dimension\n"},
+       "help: of tiles of 128 write `q // 128` in brackets, or drop the dimension\n"},
   });
 }
 
@@ -277,7 +282,7 @@ TEST(parse_error, literals_and_size) {
   EXPECT_EQ(errors(std::string(65537, ' '), Site::kMask),
             "` `@0 E0307 expression has more than 65536 bytes\n");
   std::string strange = "q < k";
-  for (int n = 0; n < 2000; ++n) strange += " $";
+  for (int n = 0; n < 2000; ++n) strange += " ;";
   EXPECT_EQ(parse_expr(strange, Site::kMask, {}).errors.size(), 100U);
 }
 

@@ -99,6 +99,42 @@ TEST(Usage, SuggestsTheNearestValue) {
                      "lacuna run: error: --tolerance: expected a number, got \"5%\"");
 }
 
+TEST(Usage, BoundsAreWrittenAsPeopleWriteThem) {
+  const std::pair<std::vector<std::string>, std::string> cases[] = {
+      {{"bench", "x.json", "--seconds", "-1"},
+       "bench: error: --seconds: expected a number above 0, got -1"},
+      {{"bench", "x.json", "--density", "1.5"},
+       "bench: error: --density: expected a number from 0 to 1, got 1.5"},
+      {{"explain", "x.json", "--gpus", "65"},
+       "explain: error: --gpus: expected a number from 1 to 64, got 65"},
+      {{"bench", "x.json", "--seconds", "nan"},
+       "bench: error: --seconds: expected a number, got \"nan\""},
+      {{"run", "x.json", "--threads", "1", "--threads", "2"},
+       "run: error: --threads is written more than once"},
+      {{"bench", "x.json", "--shape", "n=4,h=2,n=5"}, "bench: error: --shape: n: is said twice"},
+      {{"viz"}, "viz: error: expected one of mask, compare, calibration"}};
+  for (const auto& [arguments, line] : cases) expect_usage_error(arguments, "lacuna " + line);
+  EXPECT_EQ(run_lacuna({"cache", "prune", "--max-bytes", "-1"}).status, 2);
+}
+
+TEST(Usage, WhatIsReadIsNotReplaced) {
+  const ScratchDirectory scratch;
+  const std::string spec = scratch.write("dense.json", R"({"version": 1, "name": "dense"})");
+  const std::string before = read_bytes(spec);
+  for (const std::vector<std::string>& arguments :
+       std::vector<std::vector<std::string>>{{"emit", "--form", "cuda", spec, "-o", spec},
+                                             {"viz", "mask", spec, "-o", spec},
+                                             {"run", spec, "--out", spec},
+                                             {"calibrate", spec, "--samples", "x", "-o", spec}})
+    expect_usage_error(arguments, "lacuna: error: " + spec +
+                                      " is read by this command, and would be replaced: name "
+                                      "another file");
+  EXPECT_EQ(read_bytes(spec), before);
+  const std::string out = scratch.file("o.npy");
+  expect_usage_error({"run", spec, "--out", out, "--mask-out", out},
+                     "lacuna: error: --out and --mask-out name one file, " + out);
+}
+
 TEST(Usage, ANameThatPromisesAnotherFormatIsRefused) {
   const std::string spec = source_file("specs/dense.json");
   for (const char* option : {"--out", "--mask-out"}) {

@@ -155,7 +155,21 @@ std::optional<TokenRange> parse_token_range(const std::string& text) {
   return range;
 }
 
+/// What is held out is not calibrated on.
+bool check_held_out(const SampleOptions& options, Session& session) {
+  if (!options.held_out) return true;
+  const TokenRange held = *options.held_out;
+  const bool is_apart =
+      options.tokens && (options.tokens->end <= held.begin || held.end <= options.tokens->begin);
+  if (is_apart) return true;
+  session.fail(ExitCode::kInput,
+               "--held-out " + std::to_string(held.begin) + ":" + std::to_string(held.end) +
+                   ": these tokens are calibrated on, too; name others with --tokens BEGIN:END");
+  return false;
+}
+
 std::optional<std::vector<Sample>> load_samples(const SampleOptions& options, Session& session) {
+  if (!check_held_out(options, session)) return std::nullopt;
   std::vector<File> files;
   bool good = true;
   for (const std::string& path : options.files) {

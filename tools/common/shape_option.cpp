@@ -1,5 +1,6 @@
 #include "tools/common/shape_option.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <vector>
 
@@ -27,6 +28,7 @@ std::vector<std::int32_t LaunchShape::*> members_of(const std::string& name) {
 }  // namespace
 
 std::string parse_shape(const std::string& text, LaunchShape& shape) {
+  std::vector<std::string> names;
   bool has_heads_kv = false, has_heads = false;
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t end = std::min(text.find(',', begin), text.size());
@@ -40,7 +42,10 @@ std::string parse_shape(const std::string& text, LaunchShape& shape) {
     const char* first = item.data() + std::min(equals + 1, item.size());
     const auto parsed = std::from_chars(first, last, value);
     if (parsed.ec != std::errc() || parsed.ptr != last || value < 1)
-      return name + ": expected a positive number, got \"" + std::string(first, last) + "\"";
+      return name + ": expected a whole number from 1 to 2147483647, got \"" +
+             std::string(first, last) + "\"";
+    if (std::ranges::find(names, name) != names.end()) return name + ": is said twice";
+    names.push_back(name);
     for (const auto member : members) shape.*member = value;
     has_heads |= name == "h";
     has_heads_kv |= name == "h_kv";

@@ -194,7 +194,16 @@ std::vector<BuildOptions> build_variants(const VariantSpec& spec, const VariantO
   return variants;
 }
 
-bool check_output(const std::string& path, Session& session) {
+bool check_output(const std::string& path, Session& session,
+                  const std::vector<std::string>& inputs) {
+  for (const std::string& input : inputs) {
+    std::error_code error;
+    if (path.empty() || input.empty() || !std::filesystem::equivalent(path, input, error)) continue;
+    if (!std::filesystem::is_regular_file(path, error)) continue;  // what is sent on, /dev/null
+    session.fail(ExitCode::kUsage,
+                 path + " is read by this command, and would be replaced: name another file");
+    return false;
+  }
   Diagnostics diagnostics;
   if (!path.empty()) check_writable(path, diagnostics);
   session.report(diagnostics, {path, ""});

@@ -54,7 +54,9 @@ BuildOptions build_options(const VariantSpec& spec, const LoweringOptions& optio
 std::vector<BuildOptions> build_variants(const VariantSpec& spec, const VariantOptions& options);
 
 /// Before long work: whether the file `path` can be written ("": none is), which is reported.
-bool check_output(const std::string& path, Session& session);
+/// What it reads from is in `inputs`, and is not replaced.
+bool check_output(const std::string& path, Session& session,
+                  const std::vector<std::string>& inputs = {});
 
 /// Reads and checks a spec file ("-": standard input); nullopt if anything is wrong, which has then
 /// been reported.

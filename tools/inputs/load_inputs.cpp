@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstring>
 #include <filesystem>
 
 #include "tools/inputs/calibration.hpp"
@@ -112,6 +113,24 @@ bool wants(bool needed, const std::string& path, const char* flag, const std::st
   return false;
 }
 
+/// Why integers are not an order of tokens; "" if each has its place.
+std::string met_twice(const Array& order) {
+  const auto count = static_cast<std::size_t>(order.shape[0]);
+  std::vector<bool> met(count);
+  for (std::size_t at = 0; at < count; ++at) {
+    std::int32_t token = 0;
+    std::memcpy(&token, order.bytes.data() + at * sizeof token, sizeof token);
+    const bool is_token = token >= 0 && static_cast<std::size_t>(token) < count;
+    if (is_token && !met[static_cast<std::size_t>(token)]) {
+      met[static_cast<std::size_t>(token)] = true;
+      continue;
+    }
+    return "expected each of the tokens 0 to " + std::to_string(count - 1) + " once, got " +
+           std::to_string(token) + (is_token ? " again" : "") + " at [" + std::to_string(at) + "]";
+  }
+  return "";
+}
+
 bool load_order(const InputOptions& options, const VariantSpec& spec, Inputs& inputs,
                 Session& session) {
   const bool needed = spec.permute.order == TokenOrder::kExternal;
@@ -127,7 +146,9 @@ bool load_order(const InputOptions& options, const VariantSpec& spec, Inputs& in
     return false;
   }
   inputs.order = to_i32(*array);
-  return true;
+  const std::string twice = met_twice(*inputs.order);
+  if (!twice.empty()) session.fail(ExitCode::kInput, options.order + ": " + twice);
+  return twice.empty();
 }
 
 bool load_tile_mask(const InputOptions& options, const VariantSpec& spec, Inputs& inputs,
@@ -144,6 +165,13 @@ bool load_tile_mask(const InputOptions& options, const VariantSpec& spec, Inputs
         options.tile_mask +
             ": expected u8 [batch, heads, q_tiles, k_tiles], as --mask-out writes it, got " +
             std::string(name_of(array->type)) + " " + print_shape(array->shape));
+    return false;
+  }
+  const auto is_code = [](char code) { return static_cast<unsigned char>(code) <= 2; };
+  if (const auto other = std::ranges::find_if_not(array->bytes, is_code);
+      other != array->bytes.end()) {
+    session.fail(ExitCode::kInput, options.tile_mask + ": expected 0 (not visited), 1 or 2, got " +
+                                       std::to_string(static_cast<unsigned char>(*other)));
     return false;
   }
   array->shape.insert(array->shape.begin(), 4 - rank, 1);

@@ -73,6 +73,13 @@ std::optional<ParamInput> read_assignment(const std::string& assignment, const V
   const std::size_t equals = assignment.find('=');
   const std::string name = assignment.substr(0, equals);
   const std::string text = equals == std::string::npos ? "" : assignment.substr(equals + 1);
+  const bool has_name = equals != 0 && !name.empty();
+  if (equals == std::string::npos || !has_name || name.ends_with(' ')) {
+    session.fail(
+        ExitCode::kInput,
+        "--param: expected NAME=VALUE or NAME=@FILE without spaces, got \"" + assignment + "\"");
+    return std::nullopt;
+  }
   const ParamSpec* param = find_param(spec, name);
   if (param == nullptr) {
     session.fail(ExitCode::kInput, unknown_param(spec, name));

@@ -77,6 +77,9 @@ std::optional<std::string_view> read_npy_header(std::string_view bytes, std::str
                                                 Diagnostics& diagnostics) {
   if (bytes.substr(0, kMagic.size()) != kMagic) {
     add(diagnostics, Code::kFileFormat, "npy: the file does not begin with \\x93NUMPY");
+    if (bytes.starts_with("PK"))
+      diagnostics.items.back().helps.emplace_back(
+          "it is an archive (.npz): write each array by numpy.save");
     return std::nullopt;
   }
   // Version 1 has two bytes of header length, versions 2 and 3 have four.

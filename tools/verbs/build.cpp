@@ -186,7 +186,7 @@ void run_build(const BuildVerbOptions& options, Session& session) {
     session.fail(ExitCode::kUsage, "expected -o DIR, --bundle FILE or both");
     return;
   }
-  if (!check_output(options.bundle, session)) return;
+  if (!check_output(options.bundle, session, options.specs)) return;
   const auto documents = load_specs(without_schemas(options.specs, session), session);
   if (!documents) return;
   if (!options.out_directory.empty() && !check_names(*documents, session)) return;

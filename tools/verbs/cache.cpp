@@ -128,6 +128,9 @@ void add_cache(CLI::App& app, Session& session) {
   CLI::App* prune = verb->add_subcommand("prune", "Remove the least recently used entries");
   prune->add_option("--max-bytes", *max_bytes, "Size to shrink to: 4096, 256K, 64M, 1G")
       ->required()
+      ->check([](const std::string& text) -> std::string {
+        return text.starts_with('-') ? "expected a size from 0 on, got " + text : "";
+      })
       ->transform(CLI::AsSizeValue(false))
       ->type_name("BYTES");
   prune->callback(

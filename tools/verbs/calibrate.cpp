@@ -176,9 +176,23 @@ void calibrate_on(const CalibrateOptions& options, const SpecDocument& document,
   if (!result->complete) session.exit_code = exit_code_of_signal(progress.signal());
 }
 
+std::vector<std::string> read_by(const CalibrateOptions& options) {
+  std::vector<std::string> files = options.samples.files;
+  files.push_back(options.spec);
+  return files;
+}
+
 void run_calibrate(CalibrateOptions& options, Session& session) {
   const auto document = load_branch(options.spec, options.branch, session);
-  if (!document || !check_output(options.out, session)) return;
+  if (!document || !check_output(options.out, session, read_by(options))) return;
+  const auto& params = document->spec.params;
+  const auto fills_kept = [](const ParamSpec& param) {
+    return param.calibrate == Calibrate::kKeptTiles;
+  };
+  if (!options.search.kept.empty() && std::ranges::none_of(params, fills_kept)) {
+    session.fail(ExitCode::kInput, "--kept is only for specs with \"calibrate\": \"kept_tiles\"");
+    return;
+  }
   const auto fixed = load_params(options.params, "", document->spec, session);
   if (!fixed || !check_params(*document, *fixed, session)) return;
   if (options.samples.files.empty()) {

@@ -184,6 +184,8 @@ Text emit_branches(const EmitOptions& options, const SpecDocument& document, Ses
 }
 
 void run_emit(const EmitOptions& options, Session& session) {
+  const bool is_spec = options.form == "spec";  // which may take the place of what was written
+  if (options.out != "-" && !is_spec && !check_output(options.out, session, {options.spec})) return;
   const auto document = load_spec(options.spec, session);
   if (!document) return;
   const Text text = emit_branches(options, *document, session);

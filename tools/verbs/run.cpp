@@ -112,10 +112,38 @@ void finish_run(const RunOptions& options, const SpecDocument& document, const I
   }
 }
 
+/// Two results do not fit into one file, and what is read is not replaced.
+bool check_outputs(const RunOptions& options, Session& session) {
+  const InputOptions& input = options.input;
+  std::vector<std::string> read = {
+      options.spec, input.input, input.q,         input.k,
+      input.v,      input.order, input.tile_mask, input.calibration.path};
+  for (const std::string& param : input.params)
+    if (const std::size_t at = param.find("=@"); at != std::string::npos)
+      read.push_back(param.substr(at + 2));
+  if (!check_output(options.out, session, read) || !check_output(options.mask_out, session, read))
+    return false;
+  namespace fs = std::filesystem;
+  const auto is_same = [](const std::string& a, const std::string& b) {
+    return fs::absolute(a).lexically_normal() == fs::absolute(b).lexically_normal();
+  };
+  const bool has_both = !options.out.empty() && !options.mask_out.empty();
+  std::error_code error;
+  if (has_both && is_same(options.out, options.mask_out) &&
+      !fs::is_other(fs::status(options.out, error))) {
+    session.fail(ExitCode::kUsage, "--out and --mask-out name one file, " + options.out);
+    return false;
+  }
+  return true;
+}
+
 void run_run(const RunOptions& options, Session& session) {
-  const auto document = load_spec(options.spec, session);
-  if (!document || !check_output(options.out, session) || !check_output(options.mask_out, session))
+  if (!(options.tolerance >= 0)) {
+    session.fail(ExitCode::kUsage, "--tolerance: expected a number from 0 on");
     return;
+  }
+  const auto document = load_spec(options.spec, session);
+  if (!document || !check_outputs(options, session)) return;
   if (!check_npy_name("--out", options.out, session)) return;
   if (!check_mask_file(options, document->spec, session)) return;
   const auto inputs = load_inputs(options.input, document->spec, session);
@@ -164,8 +192,11 @@ void add_run(CLI::App& app, Session& session) {
                    "Write the tile mask as .npy: u8 [b, h, q_tiles, k_tiles], 0 not visited, 1 "
                    "visited, 2 gated; of a spec with branches as .safetensors, one of each by name")
       ->type_name("FILE");
-  verb->add_flag("--check", options->check, "Exit 4 if the relative L1 error exceeds --tolerance");
-  verb->add_option("--tolerance", options->tolerance, "For --check (0.1)")->type_name("X");
+  CLI::Option* check = verb->add_flag("--check", options->check,
+                                      "Exit 4 if the relative L1 error exceeds --tolerance");
+  verb->add_option("--tolerance", options->tolerance, "For --check (0.1)")
+      ->type_name("X")
+      ->needs(check);
   verb->add_option("--template-path", options->launch.template_path,
                    "Directory of device headers, in place of the embedded ones")
       ->type_name("DIR");

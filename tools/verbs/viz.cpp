@@ -141,8 +141,14 @@ std::string missing_of(const VariantSpec& spec, const InputOptions& input) {
   return missing;
 }
 
+std::vector<std::string> read_by(const VizOptions& options) {
+  std::vector<std::string> files = options.specs;
+  files.insert(files.end(), {options.input.input, options.input.calibration.path});
+  return files;
+}
+
 void run_mask(const VizOptions& options, Session& session) {
-  if (!check_output(options.out, session)) return;
+  if (!check_output(options.out, session, read_by(options))) return;
   auto document = load_branch(options.specs.front(), options.branch, session);
   if (!document) return;
   const auto subject = run_subject(std::move(*document), options, session);
@@ -190,7 +196,7 @@ std::optional<std::vector<Compared>> load_compared(const VizOptions& options, Se
 }
 
 void run_compare(const VizOptions& options, Session& session) {
-  if (!check_output(options.out, session)) return;
+  if (!check_output(options.out, session, read_by(options))) return;
   std::vector<ComparePoint> points;
   Table table{.head = {"spec", "density", "gated", "relative L1"}, .rows = {}};
   session.document["points"] = nlohmann::ordered_json::array();
@@ -221,6 +227,7 @@ void run_compare(const VizOptions& options, Session& session) {
 }
 
 void run_calibration(const VizOptions& options, Session& session) {
+  if (!check_output(options.out, session, read_by(options))) return;
   const auto calibration = load_calibration(options.input.calibration.path, session);
   if (!calibration) return;
   session.document["spec"] = calibration->spec;

@@ -274,15 +274,8 @@ class Parser {
       typing_.forget(Code::kExprIndex, errors_before);
       return typing_.not_a_function(name.text, name.begin, name.end);
     }
-    if (arguments.size() != static_cast<std::size_t>(function->arity)) {
-      ExprError& error =
-          typing_.report(Code::kExprArguments, name.begin, last_end_,
-                         std::string(name.text) + ": expected " + std::to_string(function->arity) +
-                             (function->arity == 1 ? " argument" : " arguments") + ", got " +
-                             std::to_string(arguments.size()));
-      error.notes.emplace_back(function->doc);
-      return {-1, name.begin, last_end_};
-    }
+    if (arguments.size() != static_cast<std::size_t>(function->arity))
+      return typing_.wrong_count(*function, arguments, name.begin, last_end_);
     return typing_.apply(*function, arguments, name.begin, last_end_);
   }
 

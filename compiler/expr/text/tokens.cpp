@@ -83,6 +83,7 @@ class Tokenizer {
       std::size_t length = 1;
       while (is_word(peek(length))) ++length;
       if (tokens_.empty() && skip_lambda(length)) return;
+      if (skip_let(length)) return;
       return push(TokenKind::kName, length);
     }
     const std::string_view rest = text_.substr(at_);
@@ -111,6 +112,32 @@ class Tokenizer {
     if (text_.substr(at_, length) != "lambda" || colon == std::string_view::npos) return false;
     report(colon + 1 - at_, "a formula is no function", "write what stands behind the colon alone");
     at_ = colon + 1;
+    return true;
+  }
+
+  /// `let.near` is read as `near`; behind `let near = ` nothing is known. A parameter may have this
+  /// name.
+  bool skip_let(std::size_t length) {
+    if (text_.substr(at_, length) != "let") return false;
+    const std::size_t next = text_.find_first_not_of(' ', at_ + length);
+    if (next == std::string_view::npos) return false;
+    if (text_[next] == '.') {
+      report(next + 1 - at_, "names of let stand alone",
+             "write what stands behind the point alone");
+      at_ = next + 1;
+      return true;
+    }
+    const std::size_t equals = text_.find('=', next);
+    std::size_t end = next;
+    while (end < text_.size() && is_word(text_[end])) ++end;
+    if (end == next || equals == std::string_view::npos ||
+        text_.find_first_not_of(' ', end) != equals || text_.substr(equals).starts_with("=="))
+      return false;
+    report(equals + 1 - at_, "a formula defines no names",
+           "names for parts of formulas stand beside \"attention\": \"let\": { \"" +
+               std::string(text_.substr(next, end - next)) + "\": \"...\" }");
+    errors_.back().loses_place = true;
+    at_ = text_.size();
     return true;
   }
 
@@ -150,6 +177,11 @@ class Tokenizer {
                      : word.starts_with("0b") || word.starts_with("0B") ? 2
                      : word.starts_with("0o") || word.starts_with("0O") ? 8
                                                                         : 0;
+    std::string digits = word;  // 1_000
+    std::erase(digits, '_');
+    const bool is_grouped = digits.size() < word.size() && word.back() != '_' &&
+                            digits.find_first_not_of("0123456789") == std::string::npos;
+    if (is_grouped) return "write '" + digits + "'; nothing stands between digits";
     std::int64_t value = 0;
     const char* const end = word.data() + word.size();
     if (base != 0) {
@@ -168,6 +200,7 @@ class Tokenizer {
     };
     std::size_t length = 1;
     while (at_ + length < text_.size() && strange(text_[at_ + length])) ++length;
+    if (text_[at_] == ':' && peek(1) == '=' && peek(2) != '=') length = 2;
     const bool is_text = is_quote(text_[at_]);
     if (is_text) length = quoted_length();
     const std::string text(text_.substr(at_, length));
@@ -178,10 +211,12 @@ class Tokenizer {
     const std::string what = is_text ? "text" : length > 1 ? "characters" : "character";
     const std::string shown = !printable ? "" : is_text ? " " + text : " '" + text + "'";
     const bool is_choice = text_[at_] == '?' || text_[at_] == ':';
-    if (!(is_choice && chooses_)) {
+    const bool is_mark = std::string_view("${}").find(text_[at_]) != std::string_view::npos;
+    if (!(is_choice && chooses_) && !(is_mark && marks_)) {
       report(length, "unexpected " + what + shown, strange_help(text));
-      errors_.back().loses_place = true;
+      errors_.back().loses_place = !is_mark;
     }
+    marks_ = marks_ || is_mark;
     chooses_ = chooses_ || text_[at_] == '?';
     at_ += length;
   }
@@ -201,6 +236,10 @@ class Tokenizer {
                                       [](const Token& token) { return token.is("]"); });
     if (text[0] == ':' && opened > closed)
       return "an index is one number; batch, head and tile are not written: `start[q]`";
+    if (text[0] == '@') return "`s` is the product of q and k; it is read in attention.score";
+    if (text[0] == '$' || text[0] == '{' || text[0] == '}')
+      return "names stand as they are: `window`";
+    if (text.starts_with(":=")) return "names for parts of formulas are defined by \"let\"";
     if (text[0] == '?' || text[0] == ':') return "write `select(condition, x, y)`";
     if (text[0] == ';') return "arguments have `,` between them, conditions `and` or `or`";
     if (text[0] == '.') return "what is known of a place has a name without `.`";
@@ -228,6 +267,7 @@ class Tokenizer {
   std::vector<ExprError>& errors_;
   std::size_t at_ = 0;
   bool chooses_ = false;  ///< `c ? x : y`: said where the `?` stands
+  bool marks_ = false;    ///< `$window`, `{window}`: said at the first of them
   std::vector<Token> tokens_;
 };
 

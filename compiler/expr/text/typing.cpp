@@ -195,6 +195,9 @@ bool Typing::check_operands(const OperatorInfo& op, std::span<const Operand> ope
                                     ", got " + std::string(name_of(got)));
       std::string help = literal_help(operand);
       if (help.empty() && got == ExprType::kBool) help = condition_help(op.op, n, source(operand));
+      const bool is_power = op.op == ExprOp::kBitXor && got == ExprType::kF32;
+      if (is_power)
+        error.helps.emplace_back("there are no powers; write `x * x`, or `exp2(y * log2(x))`");
       error.helps.push_back(help.empty() ? conversion_help(wanted, got, source(operand)) : help);
       good = false;
     }

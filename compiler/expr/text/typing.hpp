@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>
@@ -46,6 +47,9 @@ class Typing {
                 std::uint32_t end);
   /// Called something that is no function.
   Operand not_a_function(std::string_view name, std::uint32_t begin, std::uint32_t end);
+  /// Called with more or fewer operands than it takes.
+  Operand wrong_count(const OperatorInfo& function, std::span<const Operand> arguments,
+                      std::uint32_t begin, std::uint32_t end);
 
   /// Checks and promotes the result to what the site yields; the node of the root, or -1.
   int result(Operand root);
@@ -71,8 +75,14 @@ class Typing {
   const ParamSymbol* find_parameter(std::string_view name) const;
   Operand located(int node, std::uint32_t begin, std::uint32_t end);
   void explain_variable(const VariableInfo& variable, ExprError& error) const;
-  Operand unknown_name(std::string_view name, std::uint32_t begin, std::uint32_t end);
-  void report_unknown(std::string_view name, std::uint32_t begin, std::uint32_t end);
+  Operand unknown_name(std::string_view name, std::uint32_t begin, std::uint32_t end,
+                       std::span<const Operand> indices = {});
+  void report_unknown(std::string_view name, std::uint32_t begin, std::uint32_t end,
+                      std::span<const Operand> indices);
+  bool reads(int node, std::initializer_list<Variable> variables) const;
+  std::string dimension_of(const Operand& index) const;
+  std::string_view arguments_behind(std::uint32_t begin) const;
+  std::string shape_of(std::span<const Operand> indices) const;
   std::optional<std::size_t> find_let(std::string_view name) const;
   Operand defined(std::size_t let, std::uint32_t begin, std::uint32_t end);
   int copied(const Expr& expr, std::uint32_t begin, std::uint32_t end);

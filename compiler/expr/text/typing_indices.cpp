@@ -24,7 +24,12 @@ bool Typing::check_missing_indices(const ParamSymbol& symbol, std::size_t count,
     error.notes.push_back(std::string(dim.name) + " is indexed by the " + std::string(dim.doc) +
                           " " + std::string(info(*dim.index).name) + ", which " +
                           std::string(info(site_).name) + " does not have");
-    error.helps.emplace_back("write the index in brackets, or drop the dimension");
+    const bool of_queries = dim.axis == ParamAxis::kQTiles && offers(site_, Variable::kQ);
+    const bool of_keys = dim.axis == ParamAxis::kKTiles && offers(site_, Variable::kK);
+    error.helps.push_back(of_queries || of_keys
+                              ? std::string("of tiles of 128 write `") + (of_queries ? "q" : "k") +
+                                    " // 128` in brackets, or drop the dimension"
+                              : "write the index in brackets, or drop the dimension");
     return false;
   }
   error.notes.emplace_back(dim.axis == ParamAxis::kFixed
@@ -138,7 +143,10 @@ bool Typing::check_index(const ParamSymbol& symbol, const Operand& index, std::s
   ExprError& error = report(Code::kExprType, index.begin, index.end,
                             "index " + std::to_string(number) + " of " + quoted(symbol.name) +
                                 ": expected i32, got " + std::string(name_of(type_of(index))));
-  if (type_of(index) == ExprType::kF32) error.helps.push_back(index_help(index));
+  error.helps.push_back(type_of(index) == ExprType::kF32
+                            ? index_help(index)
+                            : "make it a number: `select(" + std::string(source(index)) +
+                                  ", 1, 0)`");
   return false;
 }
 

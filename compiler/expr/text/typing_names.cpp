@@ -53,20 +53,66 @@ void Typing::explain_variable(const VariableInfo& variable, ExprError& error) co
     error.helps.emplace_back("a tile has the queries `q0` to `q1`");
   else if (of_tiles && variable.variable == Variable::kK)
     error.helps.emplace_back("a tile has the keys `k0` to `k1`");
+  else if (site_ == Site::kMask && variable.variable == Variable::kS)
+    error.helps.emplace_back(
+        "a mask is asked before scores are there; in attention.score -inf leaves a key out: "
+        "`select(s > 0, s, -inf)`");
+  else if (site_ == Site::kWeight && variable.variable == Variable::kK)
+    error.helps.emplace_back(
+        "a weight is of a query; what a key weighs is a factor of its exponential: `s + log(w[k])` "
+        "in attention.score");
   else if (site_ == Site::kGate)
     error.helps.emplace_back("of the scores of a tile a gate knows the largest, `tile_max`");
 }
 
 /// Once for each name of a formula.
-Operand Typing::unknown_name(std::string_view name, std::uint32_t begin, std::uint32_t end) {
+Operand Typing::unknown_name(std::string_view name, std::uint32_t begin, std::uint32_t end,
+                             std::span<const Operand> indices) {
   if (std::ranges::find(unknown_names_, name) == unknown_names_.end()) {
     unknown_names_.emplace_back(name);
-    report_unknown(name, begin, end);
+    report_unknown(name, begin, end, indices);
   }
   return {-1, begin, end};
 }
 
-void Typing::report_unknown(std::string_view name, std::uint32_t begin, std::uint32_t end) {
+/// Whether a node reads any of these variables.
+bool Typing::reads(int node, std::initializer_list<Variable> variables) const {
+  const ExprNode& of = builder_[node];
+  const bool is_one =
+      std::ranges::any_of(variables, [&](Variable variable) { return is_variable(of, variable); });
+  return is_one || std::ranges::any_of(of.children, [&](std::int32_t child) {
+           return child >= 0 && reads(child, variables);
+         });
+}
+
+/// The dimension that an index counts along, as far as the variables in it tell.
+std::string Typing::dimension_of(const Operand& index) const {
+  if (!index.ok()) return "32";
+  const bool of_query = reads(index.node, {Variable::kQ, Variable::kQ0, Variable::kQ1});
+  const bool of_key = reads(index.node, {Variable::kK, Variable::kK0, Variable::kK1});
+  if (of_query != of_key) return of_query ? "n_q" : "n_k";
+  if (of_query) return "32";
+  if (reads(index.node, {Variable::kI})) return "q_tiles";
+  if (reads(index.node, {Variable::kJ})) return "k_tiles";
+  if (reads(index.node, {Variable::kH})) return "heads";
+  return reads(index.node, {Variable::kB}) ? "batch" : "32";
+}
+
+/// A shape for a name that is declared nowhere, as it is read.
+std::string Typing::shape_of(std::span<const Operand> indices) const {
+  if (indices.empty()) return site_ == Site::kFrom ? "[heads, q_tiles, k_tiles]" : "scalar";
+  std::vector<std::string> dims;
+  for (const Operand& index : indices) {
+    std::string dim = dimension_of(index);
+    dims.push_back(std::ranges::find(dims, dim) == dims.end() ? std::move(dim) : "32");
+  }
+  std::string shape;
+  for (const std::string& dim : dims) shape += (shape.empty() ? "[" : ", ") + dim;
+  return shape + "]";
+}
+
+void Typing::report_unknown(std::string_view name, std::uint32_t begin, std::uint32_t end,
+                            std::span<const Operand> indices) {
   if (const OperatorInfo* function = find_function(name)) {
     ExprError& error = report(Code::kExprSyntax, begin, end, quoted(name) + " is a function");
     error.helps.push_back("write " +
@@ -92,14 +138,28 @@ void Typing::report_unknown(std::string_view name, std::uint32_t begin, std::uin
                             quoted(name) + " is neither a variable" + of_site + " nor a parameter" +
                                 (lets_.all.empty() ? "" : " nor a name of let"));
   error.notes = offered_notes();
-  const std::string nearest = nearest_word(name, candidates);
+  std::string nearest = nearest_word(name, candidates);
+  const bool is_other = nearest.size() == 1 && name.size() == 2 && name[0] != nearest[0] &&
+                        synonym_among(name, {nearest}).empty();
+  if (is_other) nearest = "";  // `iq`: one letter of two is no similarity
   if (!nearest.empty())
     error.helps.push_back("did you mean " + quoted(nearest) + "?");
-  else if (std::string otherwise = said_otherwise(name); !otherwise.empty())
+  else if (std::string otherwise = said_otherwise(name, WordPlace::kFormula); !otherwise.empty())
     error.helps.push_back(std::move(otherwise));
   else
     error.helps.push_back("what a caller passes is declared: \"params\": { \"" + std::string(name) +
-                          "\": { \"shape\": \"scalar\" } }");
+                          "\": { \"shape\": \"" + shape_of(indices) + "\" } }");
+}
+
+/// What stands in the parentheses that open there; "" where they do not close.
+std::string_view Typing::arguments_behind(std::uint32_t begin) const {
+  int open = 0;
+  for (std::size_t at = begin; at < text_.size(); ++at) {
+    open += text_[at] == '(' ? 1 : text_[at] == ')' ? -1 : 0;
+    const std::size_t first = text_.find('(', begin) + 1;
+    if (open == 0 && text_[at] == ')') return text_.substr(first, at - first);
+  }
+  return "";
 }
 
 Operand Typing::not_a_function(std::string_view name, std::uint32_t begin, std::uint32_t end) {
@@ -126,10 +186,33 @@ Operand Typing::not_a_function(std::string_view name, std::uint32_t begin, std::
     list += " " + std::string(row.spelling);
   }
   error.notes.push_back(std::move(list));
-  if (std::string otherwise = said_otherwise(name); !otherwise.empty())
+  if (std::string otherwise = said_otherwise(name, WordPlace::kFormula); !otherwise.empty())
     error.helps.push_back(std::move(otherwise));
   else if (const std::string nearest = nearest_word(name, functions); !nearest.empty())
     error.helps.push_back("did you mean " + quoted(nearest) + "?");
+  else if (const std::string_view listed = arguments_behind(end); !listed.empty())
+    error.helps.push_back(
+        "what a caller passes is declared in \"params\", and read in brackets: `" +
+        std::string(name) + "[" + std::string(listed) + "]`");
+  return {-1, begin, end};
+}
+
+Operand Typing::wrong_count(const OperatorInfo& function, std::span<const Operand> arguments,
+                            std::uint32_t begin, std::uint32_t end) {
+  const std::string name(function.spelling);
+  const std::size_t got = arguments.size();
+  ExprError& error = report(Code::kExprArguments, begin, end,
+                            name + ": expected " + std::to_string(function.arity) +
+                                (function.arity == 1 ? " argument" : " arguments") + ", got " +
+                                std::to_string(got));
+  error.notes.emplace_back(function.doc);
+  if (function.op == ExprOp::kLog && got == 2)
+    error.helps.push_back("to base " + source(arguments[1]) + ": `log(" + source(arguments[0]) +
+                          ") / log(" + source(arguments[1]) + ")`");
+  const bool chooses = function.op == ExprOp::kMin || function.op == ExprOp::kMax;
+  if (chooses && got == 3)
+    error.helps.push_back("write `" + name + "(" + name + "(" + source(arguments[0]) + ", " +
+                          source(arguments[1]) + "), " + source(arguments[2]) + ")`");
   return {-1, begin, end};
 }
 
@@ -162,7 +245,7 @@ Operand Typing::indexed(std::string_view name, std::uint32_t begin, std::uint32_
         .helps.push_back("write `" + std::string(name) +
                          "`; what has indices is a parameter: write them in its definition");
   else
-    unknown_name(name, begin, name_end);
+    unknown_name(name, begin, name_end, indices);
   return {-1, begin, end};
 }
 

@@ -16,12 +16,19 @@ constexpr int kWarpsToHideLatency = 8;
 
 void report_poor_use(const PassContext& context, const TileShape& shape, const Occupancy& fit) {
   if (fit.blocks * shape.warps() < kWarpsToHideLatency) {
+    // Tiles of the spec's own, or those that a predictor asks for.
+    const char* const place =
+        context.document.spans.contains("/tile") ? "/tile" : "/predictor/tile";
     Diagnostic& d = context.diagnostics.add(
-        at_field(context.document, "/tile", Code::kOccupancy, Severity::kPerf,
+        at_field(context.document, place, Code::kOccupancy, Severity::kPerf,
                  std::to_string(fit.blocks * shape.warps()) + " warps run on an SM of " +
                      context.target.name + ", limited by " + fit.limited_by));
     d.notes.push_back("with fewer than " + std::to_string(kWarpsToHideLatency) +
                       " warps the latency of loads shows");
+    constexpr int kFewQueries = 64;
+    if (shape.tile_q < kFewQueries)
+      d.helps.emplace_back(
+          "tiles of more queries, where there are many; for few queries nothing has to be done");
   }
 }
 

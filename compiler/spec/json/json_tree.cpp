@@ -70,6 +70,10 @@ std::string syntax_help(std::string_view text, std::size_t begin, std::size_t en
   if (found == '\n') return "a closing quote is missing in this line";
   if (found == '\'') return "strings stand in double quotes";
   if (found == '/' || found == '#') return "JSON has no comments; write \"$comment\": \"...\"";
+  const std::string_view word = text.substr(begin, end - begin);
+  if (word == "Infinity" || word == "inf" || word == "Inf")
+    return before == '-' ? "write \"-inf\"" : "write \"inf\"";
+  if (word == "NaN" || word == "nan") return "there is no value that is no number: leave it out";
   if (std::isalpha(static_cast<unsigned char>(found)) != 0)
     return "the only words outside double quotes are true, false and null";
   return "";

@@ -127,6 +127,21 @@ std::string operators_table() {
   return out;
 }
 
+/// Signs and words between operands, those that bind tighter first.
+std::string precedence_text() {
+  std::string out =
+      "Numbers are decimal; `true`, `false` and `inf` are words. What binds tighter comes first:";
+  for (int level = kPrecedenceUnary; level >= kPrecedenceOr; --level) {
+    std::string signs;
+    for (const OperatorInfo& row : all_operators()) {
+      const bool is_sign = row.notation == Notation::kInfix || row.notation == Notation::kPrefix;
+      if (is_sign && row.precedence == level) signs.append(" `").append(row.spelling).append("`");
+    }
+    out += signs + (level > kPrecedenceOr ? ";" : ". ");
+  }
+  return out + "Comparisons do not chain. `m[q] & 1 == 1` asks a bit.\n";
+}
+
 }  // namespace
 
 std::string shown_path(const SpecField& field) {
@@ -140,7 +155,8 @@ std::string values_text(const SpecField& field) { return value_text(field) + plu
 
 std::string spec_reference() {
   return "### Fields\n\n" + fields_table() + "\n### Variables of expressions\n\n" +
-         variables_table() + "\n### Operators and functions\n\n" + operators_table();
+         variables_table() + "\n### Operators and functions\n\n" + operators_table() + "\n" +
+         precedence_text();
 }
 
 }  // namespace lacuna

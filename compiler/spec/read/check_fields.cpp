@@ -292,10 +292,12 @@ class FieldChecker {
         node, field, label,
         (names.size() > 1 ? "is not one of " : "is not ") + joined_names(field.names));
     const std::string nearest = nearest_word(node.string, names);
-    if (!nearest.empty())
-      d.helps.push_back("did you mean \"" + nearest + "\"?");
-    else if (std::string other = value_said_otherwise(field, node.string); !other.empty())
+    const bool is_weight = field.path == "attention.normalise";  // `softmax1` is no slip
+    std::string other = value_said_otherwise(field, node.string);
+    if (!other.empty() && (is_weight || nearest.empty()))
       d.helps.push_back(std::move(other));
+    else if (!nearest.empty())
+      d.helps.push_back("did you mean \"" + nearest + "\"?");
     else if (field.plural != Plural::kOne)
       d.helps.push_back("legal: " + joined_names(field.names) + ", \"auto\"");
     else if (d.notes.empty())
@@ -353,7 +355,10 @@ class FieldChecker {
         d.notes = {"an object names a grid of tokens: " + joined_names(field.grids)};
       return;
     }
-    if (typed(node, field, label, node.is(Kind::kObject))) check_grid(node, field, label, errors_);
+    if (typed(node, field, label, node.is(Kind::kObject)))
+      check_grid(node, field, label, errors_);
+    else if (std::string help = grid_help(node, field); !help.empty())
+      diagnostics_.items.back().helps = {std::move(help)};
   }
 
   const SourceText& source_;

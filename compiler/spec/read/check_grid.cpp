@@ -9,6 +9,14 @@ namespace {
 
 using Kind = JsonNode::Kind;
 
+/// The numbers in a list or an object, from one of them on.
+std::string sides_text(const JsonNode& node, std::size_t first) {
+  std::string text;
+  for (std::size_t n = first; n < node.children.size(); ++n)
+    text += (text.empty() ? "" : ", ") + std::to_string(static_cast<int>(node.children[n].number));
+  return "[" + text + "]";
+}
+
 /// [T, H, W] of a grid, [t, h, w] of cubes.
 void check_sides(JsonNode& node, const SpecField& field, const std::string& label,
                  FieldErrors& errors) {
@@ -18,7 +26,13 @@ void check_sides(JsonNode& node, const SpecField& field, const std::string& labe
     const auto is_side = [](const JsonNode& side) {
       return side.is(Kind::kInteger) && side.number >= 1;
     };
-    if (node.children.size() == 2 && std::ranges::all_of(node.children, is_side))
+    const bool has_sides = std::ranges::all_of(node.children, is_side);
+    std::vector<Diagnostic>& items = errors.diagnostics.items;
+    if (node.is(Kind::kString) && node.string.starts_with('['))
+      items.back().helps.push_back("write " + node.string + " without quotes");
+    else if (node.is(Kind::kObject) && node.children.size() == 3 && has_sides)
+      items.back().helps.push_back("write " + sides_text(node, 0));
+    else if (node.is(Kind::kArray) && node.children.size() == 2 && has_sides)
       errors.diagnostics.items.back().helps.push_back(
           "in two dimensions: [1, " + std::to_string(static_cast<int>(node.children[0].number)) +
           ", " + std::to_string(static_cast<int>(node.children[1].number)) + "]");
@@ -39,6 +53,17 @@ void check_sides(JsonNode& node, const SpecField& field, const std::string& labe
 }
 
 }  // namespace
+
+std::string grid_help(const JsonNode& node, const SpecField& field) {
+  if (!node.is(Kind::kArray) || node.children.size() < 3) return "";
+  const bool has_name = node.children[0].is(Kind::kString);
+  if (node.children.size() != (has_name ? 4 : 3)) return "";
+  const auto is_side = [](const JsonNode& side) { return side.is(Kind::kInteger); };
+  if (!std::all_of(node.children.end() - 3, node.children.end(), is_side)) return "";
+  std::string grid = has_name ? node.children[0].string : "row_major";
+  if (std::ranges::find(field.grids, grid) == field.grids.end()) return "";
+  return "write { \"" + grid + "\": " + sides_text(node, has_name ? 1 : 0) + " }";
+}
 
 void check_grid(JsonNode& node, const SpecField& field, const std::string& label,
                 FieldErrors& errors) {

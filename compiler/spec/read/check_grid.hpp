@@ -9,4 +9,7 @@ namespace lacuna {
 void check_grid(JsonNode& node, const SpecField& field, const std::string& label,
                 FieldErrors& errors);
 
+/// What a list that names a grid is written as, or "".
+std::string grid_help(const JsonNode& node, const SpecField& field);
+
 }  // namespace lacuna

@@ -41,6 +41,10 @@ void FieldErrors::missing(const JsonNode& object, const SpecField& field,
     value = "[" + joined_names(field.names) + "], or some of these";
   else if (field.kind == SpecFieldKind::kInteger && !field.values.empty())
     value = std::to_string(field.values.back());
+  else if (field.path == "predictor.keep")
+    value = "\"rank < 32\" with an estimate, or by place \"k0 < 128\"";
+  else if (field.path == "gate.skip")
+    value = "\"gap < -10\", or another condition";
   else if (field.kind == SpecFieldKind::kName)
     value = "\"mine\", or another name";
   if (!value.empty())
@@ -57,9 +61,12 @@ std::string FieldErrors::unknown_key(JsonNode& node, const std::vector<std::stri
   const std::string nearest = nearest_word(node.key, keys);
   if (!nearest.empty())
     d.helps.push_back("did you mean \"" + nearest + "\"?");
-  else if (std::string otherwise = said_otherwise(node.key); !otherwise.empty())
+  else if (std::string otherwise = said_otherwise(node.key, WordPlace::kKey); !otherwise.empty())
     d.helps.push_back(std::move(otherwise));
-  add_elsewhere(node.key, label, d);
+  if (label == "quantise" && node.key == "bits")
+    d.helps.emplace_back("write \"qk\": { \"bits\": 8 }; the same of v");
+  else
+    add_elsewhere(node.key, label, d);
   if (d.helps.empty()) d.helps.push_back("legal keys: " + joined_keys(keys));
   return nearest.empty() ? key_said_otherwise(node.key) : nearest;
 }

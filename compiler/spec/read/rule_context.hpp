@@ -64,6 +64,10 @@ void check_combination(const RuleContext& context);
 /// Conditions that are the same everywhere, or compare rounded numbers (rules_conditions.cpp).
 void check_conditions(const RuleContext& context);
 
+/// What a part of the formula at `path` does, where something else may be meant (rules_slips.cpp).
+void check_slips(const RuleContext& context, const char* path, const JsonNode& node,
+                 const Expr& expr, const ExprNode& part);
+
 /// Those of branches, which the spec has (branches/rules_branches.cpp).
 void check_branches(const RuleContext& context);
 

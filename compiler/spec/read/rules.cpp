@@ -77,7 +77,7 @@ class RuleChecker {
           report(Code::kConflict, node,
                  label + ": \"" + param.symbol.name + "\" already means something in expressions");
       d.span = node.key_span;
-      d.helps.emplace_back("choose another name");
+      d.helps.push_back("such as \"" + param.symbol.name + "_value\"");
     }
     const JsonNode* range = usable_member(node, "range");
     const JsonNode* fallback = usable_member(node, "default");
@@ -98,7 +98,10 @@ class RuleChecker {
     Diagnostic& d = report(Code::kOutOfRange, node,
                            label + " = " + quoted_value(source_, node) + " is not an i32");
     d.notes.push_back("params." + param.symbol.name + " is of type i32");
-    d.helps.emplace_back("a whole number, or \"type\": \"f32\"");
+    const bool is_beyond = value < Limits::min() || value > Limits::max();
+    d.helps.push_back(is_beyond ? "nearest legal value: " +
+                                      std::to_string(value < 0 ? Limits::min() : Limits::max())
+                                : "a whole number, or \"type\": \"f32\"");
     return false;
   }
 

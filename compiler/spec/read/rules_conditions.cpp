@@ -152,6 +152,7 @@ class ConditionRules {
       if (is_of_let(expr, part)) continue;  // it is looked at where it is defined
       if (is_comparison(part.op)) check_comparison(path, *node, expr, part);
       if (part.op == ExprOp::kParameter) check_indices(path, *node, expr, part);
+      check_slips(context_, path, *node, expr, part);
     }
   }
 
@@ -184,11 +185,25 @@ class ConditionRules {
       warning.notes.emplace_back(
           "they are the same token only where n_q = n_k; beyond its end a dimension has its last "
           "element");
+      if (is_swapped(expr, element, symbol)) {
+        warning.helps.push_back("indices stand in the order of the shape: `" + symbol.name +
+                                "[q, k]`");
+        return;
+      }
       warning.helps.push_back(std::string("where queries are the last tokens write `") +
                               (of_key ? "k + n_q - n_k" : "q + n_k - n_q") +
                               "`; or declare a parameter with " + (of_key ? "n_k" : "n_q"));
       return;
     }
+  }
+
+  /// `m[k, q]` of a shape that ends with n_q, n_k.
+  static bool is_swapped(const Expr& expr, const ExprNode& element, const ParamSymbol& symbol) {
+    const std::size_t rank = symbol.shape.size();
+    return rank >= 2 && symbol.shape[rank - 2].axis == ParamAxis::kNQ &&
+           symbol.shape[rank - 1].axis == ParamAxis::kNK &&
+           is_variable(operand(expr, element, rank - 2), Variable::kK) &&
+           is_variable(operand(expr, element, rank - 1), Variable::kQ);
   }
 
   static const ExprNode& operand(const Expr& expr, const ExprNode& node, std::size_t n) {

@@ -19,11 +19,12 @@ bool takes_number(SpecFieldKind kind) {
          kind == SpecFieldKind::kBound;
 }
 
-/// The number that a string holds, as the field takes it; "" if it holds none.
+/// The number that a string holds, as the field takes it; "" if it holds none that JSON can write.
 std::string number_of(const std::string& text, SpecFieldKind kind) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (text.empty() || error != std::errc() || end != text.data() + text.size()) return "";
+  if (!std::isfinite(value)) return "";
   constexpr double kMostDigits = 1e9;
   const bool is_whole = std::abs(value) < kMostDigits && value == std::trunc(value);
   if (kind == SpecFieldKind::kInteger && is_whole) return std::to_string(static_cast<int>(value));
@@ -87,6 +88,18 @@ std::string help_for_expression(const SourceText& source, const JsonNode& node,
   return "write \"" + text_of(source, node) + "\"";
 }
 
+/// A text in the place of a default or a bound: others' words for infinity.
+std::string help_for_bound(const std::string& text) {
+  double value = 0;
+  const std::string digits = text.starts_with('+') ? text.substr(1) : text;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  const bool is_infinite =
+      error == std::errc() && end == digits.data() + digits.size() && std::isinf(value);
+  if (std::isnan(value)) return "there is no value that is no number: leave it out";
+  if (is_infinite) return value > 0 ? "write \"inf\"" : "write \"-inf\"";
+  return "no formula is read here";
+}
+
 bool is_number(const JsonNode& node) { return node.is(Kind::kInteger) || node.is(Kind::kNumber); }
 
 }  // namespace
@@ -96,10 +109,16 @@ std::string type_help(const SourceText& source, const JsonNode& node, const Spec
   if (takes_number(field.kind) && node.is(Kind::kString)) {
     const std::string number = number_of(node.string, field.kind);
     if (!number.empty()) return "write " + number + " without quotes";
+    if (field.kind == SpecFieldKind::kBound) return help_for_bound(node.string);
     const bool is_formula = node.string.find_first_of("()/*+") != std::string::npos;
-    if (is_formula && !field.fallback.empty())
+    if (field.kind == SpecFieldKind::kNumber || is_formula) {
+      if (field.fallback.empty()) return "no formula is read here";
       return "no formula is read here; left out it is " + std::string(field.fallback);
+    }
+    if (node.is_string("auto")) return "\"auto\" stands alone, and not in a list";
   }
+  if (field.kind == SpecFieldKind::kBound && node.is(Kind::kArray))
+    return "one number stands for all elements; a table comes with each launch: leave it out";
   if (field.kind == SpecFieldKind::kInteger && node.is(Kind::kNumber))
     return "nearest legal: " + joined_integers(nearest_legal(field, node.number));
   if (field.kind == SpecFieldKind::kEnum) {
@@ -116,6 +135,8 @@ std::string type_help(const SourceText& source, const JsonNode& node, const Spec
                         : "leave the field out";
   if (field.kind == SpecFieldKind::kBands && node.is(Kind::kArray))
     return help_for_bands(source, node);
+  if (field.kind == SpecFieldKind::kBands && is_number(node))
+    return "write \"0:" + text_of(source, node) + "\"";
   if (field.kind == SpecFieldKind::kShape && node.is(Kind::kArray))
     return "write \"" + shape_of_list(source, node) + "\"";
   if (field.kind == SpecFieldKind::kRange && node.is(Kind::kArray) && node.children.size() == 1)
@@ -134,6 +155,8 @@ std::string object_help(const SourceText& source, const JsonNode& node, const st
   if (is_tile && node.is(Kind::kArray) && node.children.size() == 2)
     return "write { \"q\": " + text_of(source, node.children[0]) +
            ", \"k\": " + text_of(source, node.children[1]) + " }";
+  if (node.is_string("auto") && is_tile) return "leave the field out";
+  if (node.is(Kind::kNull)) return "leave the field out";
   if (path == "params") {
     const JsonNode* first = node.children.empty() ? nullptr : &node.children[0];
     const JsonNode* name = first == nullptr ? nullptr : first->find("name");
@@ -143,6 +166,10 @@ std::string object_help(const SourceText& source, const JsonNode& node, const st
   if (path == "let") return "names are keys: write { \"distance\": \"q + n_k - n_q - k\" }";
   if (path == "predictor.estimate" && parse_summary(text.substr(1, text.size() - 2)))
     return "write { \"q\": " + text + ", \"k\": " + text + " }";
+  if (path == "quantise" && text.find('8') != std::string::npos)
+    return "write { \"qk\": { \"bits\": 8 } }";
+  if (path == "gate" && node.is(Kind::kArray))
+    return "there is one gate: its conditions are joined by `and` or `or`";
   if (path.starts_with("quantise.") && text.find('8') != std::string::npos)
     return "write { \"bits\": 8 }";
   return "an object with keys of its own: " + joined_keys(keys);
@@ -156,7 +183,8 @@ std::string branches_help(const JsonNode& node) {
 }
 
 std::string value_said_otherwise(const SpecField& field, const std::string& text) {
-  return field.path == "attention.normalise" ? weights_said_otherwise(text) : said_otherwise(text);
+  return field.path == "attention.normalise" ? weights_said_otherwise(text)
+                                             : said_otherwise(text, WordPlace::kValue);
 }
 
 void name_help(const std::string& text, Diagnostic& diagnostic) {
@@ -217,7 +245,41 @@ std::string bands_help(std::string_view text) {
   return "such as \"0:32\" or \"0:32,64:96\"";
 }
 
+namespace {
+
+/// What is wrong with the dimensions of a shape that no word in it explains; "" if nothing is
+/// known.
+std::string dimensions_help(std::string_view text) {
+  if (text == "()" || text == "[]" || text.empty()) return "without dimensions it is \"scalar\"";
+  std::vector<std::string> dims;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t begin = text.find_first_not_of("[](), ", at);
+    if (begin == std::string_view::npos) break;
+    at = std::min(text.size(), text.find_first_of("[](), ", begin));
+    dims.emplace_back(text.substr(begin, at - begin));
+  }
+  for (const std::string& dim : dims) {
+    const bool is_number = dim.find_first_not_of("-0123456789") == std::string::npos;
+    if (is_number && !parse_dim(dim))
+      return "'" + dim + "' is no extent: from 1 to " + std::to_string(kMaxFixedExtent);
+    if (dim == "d" || dim == "dim" || dim == "head_dim")
+      return "a formula sees logits, and no elements of q and k; an extent is a number: \"[64]\"";
+    if (!is_number && std::ranges::count(dims, dim) > 1)
+      return "'" + dim + "' stands twice; the second is an extent, a number: \"[" + dim + ", 32]\"";
+  }
+  if (dims.size() > kMaxParamRank)
+    return "there are " + std::to_string(dims.size()) +
+           " dimensions; two can be one: `bias[32 * i + j]`";
+  return "";
+}
+
+}  // namespace
+
 void shape_help(std::string_view text, Diagnostic& diagnostic) {
+  if (std::string help = dimensions_help(text); !help.empty()) {
+    diagnostic.helps.push_back(std::move(help));
+    return;
+  }
   std::vector<std::string> legal;
   for (const DimInfo& dim : all_dims())
     if (dim.axis != ParamAxis::kFixed) legal.emplace_back(dim.name);
@@ -236,7 +298,8 @@ void shape_help(std::string_view text, Diagnostic& diagnostic) {
     at = static_cast<std::size_t>(end - text.begin());
     const bool is_extent = word.find_first_not_of("0123456789") == std::string::npos;
     std::string dim = is_extent ? word : nearest_word(word, legal);
-    if (std::string other = dim.empty() ? said_otherwise(word) : ""; !other.empty()) {
+    if (std::string other = dim.empty() ? said_otherwise(word, WordPlace::kKey) : "";
+        !other.empty()) {
       diagnostic.helps.push_back(std::move(other));
       return;
     }

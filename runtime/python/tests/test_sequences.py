@@ -52,6 +52,21 @@ def test_pages_of_any_strides():
     assert error(o, batch.exact()[0]) < 1e-5
 
 
+def test_promises_are_those_of_each_sequence():
+    """A parameter that never falls may hold anything behind the last token of a sequence."""
+    spec = {"version": 1, "name": "places", "attention": {"mask": "place[k] <= q + n_k - n_q"},
+            "params": {"place": {"type": "i32", "shape": "[batch, n_k]", "monotone": True}}}
+    batch = Batch(RAGGED)
+    place = numpy.zeros((len(RAGGED), 200), "int32")
+    for n, length in enumerate(batch.n_k):
+        place[n, :length] = range(length)
+    close(lacuna.attention(batch.q, batch.k, batch.v, spec=spec, sequences=following(batch, max_n_q=130, max_n_k=200), lse=True, place=place),
+          batch.exact(causal=True))
+    place[2, 77] = 3
+    with pytest.raises(lacuna.ArgumentError, match="declared monotone, but of sequence 2 value 3 at .* is not at least 76"):
+        lacuna.attention(batch.q, batch.k, batch.v, spec=spec, sequences=following(batch, max_n_q=130, max_n_k=200), place=place)
+
+
 def test_a_kernel_for_sequences_and_one_for_pages():
     batch = Batch(RAGGED)
     kernel = lacuna.compile(CAUSAL, head_dim=64, dtype="f32", device="cpu", batch="sequences")

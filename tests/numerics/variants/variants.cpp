@@ -236,7 +236,8 @@ const std::vector<std::string>& variant_names() {
                                                  "image-bias",
                                                  "bucket-bias",
                                                  "bucket-bias-mma",
-                                                 "fire-bias"};
+                                                 "fire-bias",
+                                                 "taylor-weights"};
   return names;
 }
 

@@ -1,4 +1,4 @@
-// Variants with a bias of the distance or of the key.
+// Variants with a bias of the distance or of the key, or a weight of the score.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -145,6 +145,27 @@ void make_fire_bias(Variant& v, Random& random) {
   };
 }
 
+/// Weights of a polynomial over their sum (Based, arXiv:2402.18668), by their logarithm, and keys
+/// that a score closes: runs of them, whole tiles, and all that some rows have.
+constexpr const char* kTaylorWeights = R"x({"version": 1, "name": "taylor-weights",
+  "attention": {"mask": "k <= q + n_k - n_q",
+                "score": "select(level[k] > q % 5, -inf, log(1 + s + s * s / 2))"},
+  "params": {"level": {"type": "i32", "shape": "[n_k]", "doc": "of each key"}}})x";
+
+void make_taylor_weights(Variant& v, Random& random) {
+  make_causal(v);
+  std::vector<double> level;
+  while (static_cast<int>(level.size()) < v.problem.n_k) {
+    const auto length = static_cast<std::size_t>(uniform(random, 5, 150));
+    level.insert(level.end(), length, std::floor(uniform(random, 0, 6)));
+  }
+  level.resize(static_cast<std::size_t>(v.problem.n_k));
+  v.params = {{"level", true, level, {v.problem.n_k}}};
+  v.problem.score = [=](double s, int q, int k, int, int) {
+    return level[static_cast<std::size_t>(k)] > q % 5 ? -kInfinity : std::log(1 + s + s * s / 2);
+  };
+}
+
 }  // namespace
 
 std::string bias_spec(const std::string& name) {
@@ -154,6 +175,7 @@ std::string bias_spec(const std::string& name) {
   if (name == "image-bias") return kImageBias;
   if (name == "bucket-bias") return bucket_bias_spec(name, "");
   if (name == "bucket-bias-mma") return bucket_bias_spec(name, R"(, "loader": "cp_async")");
+  if (name == "taylor-weights") return kTaylorWeights;
   return name == "fire-bias" ? kFireBias : "";
 }
 
@@ -163,6 +185,7 @@ bool make_bias_variant(const std::string& name, Variant& v, KernelTile, Random& 
   if (name == "pair-table") return make_pair_table(v, random), true;
   if (name == "image-bias") return make_image_bias(v, random), true;
   if (name.starts_with("bucket-bias")) return make_bucket_bias(v, random), true;
+  if (name == "taylor-weights") return make_taylor_weights(v, random), true;
   if (name == "fire-bias") return make_fire_bias(v, random), true;
   return false;
 }

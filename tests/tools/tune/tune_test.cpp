@@ -377,7 +377,8 @@ TEST_F(Tune, RefusesWhatItCannotDo) {
          large + ": error: cannot be read: it is larger than 1048576 bytes [E0608]");
   const std::string shapes = scratch_.write("shapes", R"(["n=64", "n=x"])");
   expect({"tune", spec_, "--shapes", shapes}, 1,
-         "lacuna: error: " + shapes + ": shape 2: n: expected a positive number, got \"x\"");
+         "lacuna: error: " + shapes +
+             ": shape 2: n: expected a whole number from 1 to 2147483647, got \"x\"");
   std::vector<std::string> plain = tune_small();
   plain.pop_back();
   expect(plain, 3,

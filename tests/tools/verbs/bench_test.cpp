@@ -97,9 +97,12 @@ TEST(ShapeOption, SaysWhatIsWrong) {
   LaunchShape shape{1, 32, 8, 100, 200};
   EXPECT_EQ(tools::parse_shape("heads=4", shape),
             "\"heads=4\": expected one of b, h, h_kv, n, n_q, n_k");
-  EXPECT_EQ(tools::parse_shape("h=x", shape), "h: expected a positive number, got \"x\"");
-  EXPECT_EQ(tools::parse_shape("h", shape), "h: expected a positive number, got \"\"");
-  EXPECT_EQ(tools::parse_shape("n=0", shape), "n: expected a positive number, got \"0\"");
+  EXPECT_EQ(tools::parse_shape("h=x", shape),
+            "h: expected a whole number from 1 to 2147483647, got \"x\"");
+  EXPECT_EQ(tools::parse_shape("h", shape),
+            "h: expected a whole number from 1 to 2147483647, got \"\"");
+  EXPECT_EQ(tools::parse_shape("n=0", shape),
+            "n: expected a whole number from 1 to 2147483647, got \"0\"");
   EXPECT_EQ(tools::parse_shape("h=6,h_kv=4", shape), "h: expected a multiple of h_kv = 4, got 6");
 }
 

@@ -117,6 +117,13 @@ TEST_F(RunExternal, FilesOfAnotherKindAreRefused) {
   const std::string order = ": expected integers of shape [tokens], got ";
   expect_rejected(ordered_, {"--order", integers}, integers + order + "i32 [3, 5]");
   expect_rejected(ordered_, {"--order", flat}, flat + order + "u8 [15]");
+  const std::string twice = write_npy("twice.npy", tools::from_f32(zeros, {15}, ArrayType::kI32));
+  expect_rejected(ordered_, {"--order", twice},
+                  twice + ": expected each of the tokens 0 to 14 once, got 0 again at [1]");
+  const std::string nines =
+      write_npy("nines.npy", {ArrayType::kU8, {3, 5}, std::string(15, '\x09')});
+  expect_rejected(lists_, {"--tile-mask", nines},
+                  nines + ": expected 0 (not visited), 1 or 2, got 9");
   expect_rejected(ordered_, {"--order", scratch_.file("none.npy")},
                   "cannot be read: No such file or directory");
 }
