@@ -18,7 +18,8 @@ class SequenceProducer {
   using Shape = WgmmaShape<Config>;
   using Smem = WgmmaSmem<Config>;
   /// A mask of one range leaves registers for the row.
-  static constexpr bool kKeepsRow = !Config::kHasMask || (Hooks::MaskRow::kRanges == 1 && kMaskIsRanges<Hooks>);
+  static constexpr bool kKeepsRow =
+      !Config::kHasMask || (Hooks::MaskRow::kRanges == 1 && kMaskIsRanges<Hooks>);
   template <LoadedOperands kOperands>
   using Loader = WgmmaProducer<Config, Hooks, Args, StepLoads<Config, Args, kOperands, kKeepsRow>>;
 
