@@ -198,7 +198,8 @@ TEST(NearestWord, KnowsWhatOthersCallTheCandidates) {
 }
 
 TEST(OtherWords, SayHowItIsSaidHere) {
-  EXPECT_EQ(said_otherwise("is_causal", WordPlace::kKey), "causal attention is the mask `k <= q + n_k - n_q`");
+  EXPECT_EQ(said_otherwise("is_causal", WordPlace::kKey),
+            "causal attention is the mask `k <= q + n_k - n_q`");
   EXPECT_EQ(said_otherwise("TopK", WordPlace::kFormula), "the best n are kept by `rank < n`");
   EXPECT_EQ(said_otherwise("banana", WordPlace::kValue), "");
   EXPECT_NE(said_otherwise("dot", WordPlace::kFormula), "");

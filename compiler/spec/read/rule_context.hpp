@@ -61,10 +61,12 @@ void check_index(const RuleContext& context, const EstimateSpec& estimate);
 void check_predictor(const RuleContext& context);
 void check_combination(const RuleContext& context);
 
-/// Conditions that are the same everywhere, or compare rounded numbers (rules_conditions.cpp).
+/// Conditions that are the same everywhere, or compare rounded numbers
+/// (spec/meant/rules_conditions.cpp).
 void check_conditions(const RuleContext& context);
 
-/// What a part of the formula at `path` does, where something else may be meant (rules_slips.cpp).
+/// What a part of the formula at `path` does, where something else may be meant
+/// (spec/meant/rules_slips.cpp).
 void check_slips(const RuleContext& context, const char* path, const JsonNode& node,
                  const Expr& expr, const ExprNode& part);
 
