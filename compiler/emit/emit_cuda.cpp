@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "compiler/emit/block_layout.hpp"
-#include "compiler/emit/cuda_writer.hpp"
+#include "compiler/emit/cuda/cuda_writer.hpp"
+#include "compiler/emit/cuda/hooks.hpp"
 #include "compiler/emit/emit.hpp"
-#include "compiler/emit/hooks.hpp"
 #include "compiler/emit/kernel_names.hpp"
 #include "compiler/ir/coded_rows.hpp"
 #include "compiler/lower/config.hpp"

@@ -1,5 +1,5 @@
 // The divisors that many divisions share.
-#include "compiler/expr/parts/constant_divisors.hpp"
+#include "compiler/expr/nodes/constant_divisors.hpp"
 
 #include <gtest/gtest.h>
 

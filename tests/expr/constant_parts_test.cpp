@@ -1,5 +1,5 @@
 // The parts of an expression that stay the same: the largest ones, and no leaves.
-#include "compiler/expr/parts/constant_parts.hpp"
+#include "compiler/expr/nodes/constant_parts.hpp"
 
 #include <gtest/gtest.h>
 

@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <utility>
 
-#include "compiler/expr/parts/constant_parts.hpp"
-#include "compiler/expr/parts/taken_part.hpp"
+#include "compiler/expr/nodes/constant_parts.hpp"
+#include "compiler/expr/nodes/taken_part.hpp"
 
 namespace lacuna {
 namespace {

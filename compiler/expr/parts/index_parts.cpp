@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "compiler/expr/builder.hpp"
-#include "compiler/expr/parts/constant_parts.hpp"
+#include "compiler/expr/nodes/constant_parts.hpp"
 
 namespace lacuna {
 namespace {

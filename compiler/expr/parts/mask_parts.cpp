@@ -7,8 +7,8 @@
 
 #include "compiler/expr/builder.hpp"
 #include "compiler/expr/fold.hpp"
-#include "compiler/expr/parts/along_diagonal.hpp"
-#include "compiler/expr/parts/constant_parts.hpp"
+#include "compiler/expr/nodes/along_diagonal.hpp"
+#include "compiler/expr/nodes/constant_parts.hpp"
 
 namespace lacuna {
 namespace {

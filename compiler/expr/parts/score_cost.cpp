@@ -1,43 +1,14 @@
 #include "compiler/expr/parts/score_cost.hpp"
 
 #include <algorithm>
-#include <cstddef>
 #include <iterator>
-#include <optional>
 #include <utility>
-#include <vector>
 
-#include "compiler/expr/parts/constant_parts.hpp"
 #include "compiler/expr/parts/element_parts.hpp"
 #include "compiler/expr/parts/shared_parts.hpp"
 
 namespace lacuna {
 namespace {
-
-int& count_of_kind(ScoreCost& cost, const ExprNode& node) {
-  if (is_special_function(node.op)) return cost.special_functions;
-  switch (node.op) {
-    case ExprOp::kParameter:
-      return cost.loads;
-    case ExprOp::kToF32:
-      return cost.integer_operations;
-    case ExprOp::kSelect:
-      return cost.decisions;
-    default:
-      break;
-  }
-  if (node.type == ExprType::kBool) return cost.decisions;
-  return node.type == ExprType::kI32 ? cost.integer_operations : cost.float_operations;
-}
-
-/// Adds the nodes that change with s or k, or with what stands for a part that does.
-void add_changing_nodes(ScoreCost& cost, const Expr& part) {
-  constexpr Variable kAlongRow[] = {Variable::kS, Variable::kK, Variable::kP, Variable::kScore,
-                                    Variable::kMassBefore};
-  const std::vector<bool> changes = changing_nodes(part, kAlongRow);
-  for (std::size_t n = 0; n < part.nodes.size(); ++n)
-    if (changes[n] && part.nodes[n].op != ExprOp::kVariable) ++count_of_kind(cost, part.nodes[n]);
-}
 
 std::string print_score_cost(const ScoreCost& cost) {
   std::string text;
@@ -84,18 +55,12 @@ std::string print_rest(const SharedParts& shared) {
 
 }  // namespace
 
-ScoreCost cost_along_row(const Expr& part) {
-  ScoreCost cost;
-  add_changing_nodes(cost, part);
-  return cost;
-}
-
 ScoreCosts score_costs(const ScoreParts& parts, bool shares) {
   ScoreCosts costs;
   ScoreCost& cost = costs.of_score;
   cost.multiply_adds = parts.slope.empty() ? 1 : 2;
   if (!parts.core.empty()) ++cost.float_operations;  // s = product * scale
-  add_changing_nodes(cost, parts.core);
+  add_along_row(cost, parts.core);
   if (parts.rest.empty()) return costs;
   ++cost.multiply_adds;
   const SharedParts shared = shared_by(parts, shares);
@@ -107,9 +72,9 @@ ScoreCosts score_costs(const ScoreParts& parts, bool shares) {
   for (const ElementPart& part : elements.parts) {
     ++cost.loads;
     if (!part.line) cost.shuffle_tenths += kKeyTenths;
-    for (const IndexParts& index : part.indices) add_changing_nodes(costs.of_key, index.of_key);
+    for (const IndexParts& index : part.indices) add_along_row(costs.of_key, index.of_key);
   }
-  add_changing_nodes(cost, elements.rest);
+  add_along_row(cost, elements.rest);
   return costs;
 }
 

@@ -4,24 +4,10 @@
 
 #include <string>
 
+#include "compiler/expr/parts/operation_count.hpp"
 #include "compiler/expr/parts/score_parts.hpp"
 
 namespace lacuna {
-
-/// Operations for each score, by kind, as the formula has them: before the CUDA compiler joins any.
-struct ScoreCost {
-  int multiply_adds = 0;
-  int float_operations = 0;    ///< other than the kinds around this one
-  int special_functions = 0;   ///< exp, tanh, ..., and divisions
-  int loads = 0;               ///< elements of parameters
-  int integer_operations = 0;  ///< conversions included
-  int decisions = 0;           ///< comparisons, what joins them, selects
-  int shuffle_tenths = 0;      ///< tenths of a value that another lane of the warp has worked out
-  bool operator==(const ScoreCost&) const = default;
-};
-
-/// Of the nodes that change along a row.
-ScoreCost cost_along_row(const Expr& part);
 
 /// What each score takes, and each distance and key of a warp's.
 struct ScoreCosts {

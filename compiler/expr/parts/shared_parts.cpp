@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "compiler/expr/parts/along_diagonal.hpp"
-#include "compiler/expr/parts/constant_parts.hpp"
-#include "compiler/expr/parts/score_cost.hpp"
-#include "compiler/expr/parts/taken_part.hpp"
+#include "compiler/expr/nodes/along_diagonal.hpp"
+#include "compiler/expr/nodes/constant_parts.hpp"
+#include "compiler/expr/nodes/taken_part.hpp"
+#include "compiler/expr/parts/operation_count.hpp"
 
 namespace lacuna {
 namespace {

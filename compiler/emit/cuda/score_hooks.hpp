@@ -1,7 +1,7 @@
 // The hooks of a score formula: as a whole, and taken apart by what its parts depend on.
 #pragma once
 
-#include "compiler/emit/cuda_writer.hpp"
+#include "compiler/emit/cuda/cuda_writer.hpp"
 #include "compiler/expr/expr.hpp"
 
 namespace lacuna {

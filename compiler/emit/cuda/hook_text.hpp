@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "compiler/emit/cuda_writer.hpp"
+#include "compiler/emit/cuda/cuda_writer.hpp"
 #include "compiler/expr/text/print_cuda.hpp"
 
 namespace lacuna {

@@ -1,4 +1,4 @@
-#include "compiler/expr/parts/taken_part.hpp"
+#include "compiler/expr/nodes/taken_part.hpp"
 
 #include <span>
 

@@ -2,7 +2,7 @@
 // the templates call.
 #pragma once
 
-#include "compiler/emit/cuda_writer.hpp"
+#include "compiler/emit/cuda/cuda_writer.hpp"
 #include "compiler/target/plan.hpp"
 
 namespace lacuna {

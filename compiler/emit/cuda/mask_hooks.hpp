@@ -1,7 +1,7 @@
 // The hooks of a mask: what it says of a pair, of a row's keys and of whole tiles.
 #pragma once
 
-#include "compiler/emit/cuda_writer.hpp"
+#include "compiler/emit/cuda/cuda_writer.hpp"
 #include "compiler/ir/program.hpp"
 
 namespace lacuna {

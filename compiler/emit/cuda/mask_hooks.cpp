@@ -1,11 +1,11 @@
-#include "compiler/emit/mask_hooks.hpp"
+#include "compiler/emit/cuda/mask_hooks.hpp"
 
 #include <algorithm>
 
-#include "compiler/emit/hook_text.hpp"
+#include "compiler/emit/cuda/hook_text.hpp"
 #include "compiler/expr/bounds/open_reads.hpp"
-#include "compiler/expr/parts/constant_divisors.hpp"
-#include "compiler/expr/parts/constant_parts.hpp"
+#include "compiler/expr/nodes/constant_divisors.hpp"
+#include "compiler/expr/nodes/constant_parts.hpp"
 #include "compiler/expr/parts/mask_parts.hpp"
 
 namespace lacuna {

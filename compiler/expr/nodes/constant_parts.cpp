@@ -1,4 +1,4 @@
-#include "compiler/expr/parts/constant_parts.hpp"
+#include "compiler/expr/nodes/constant_parts.hpp"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "compiler/expr/parts/along_diagonal.hpp"
+#include "compiler/expr/nodes/along_diagonal.hpp"
 
 #include <array>
 #include <cmath>

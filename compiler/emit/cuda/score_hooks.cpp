@@ -1,8 +1,8 @@
-#include "compiler/emit/score_hooks.hpp"
+#include "compiler/emit/cuda/score_hooks.hpp"
 
 #include <utility>
 
-#include "compiler/emit/hook_text.hpp"
+#include "compiler/emit/cuda/hook_text.hpp"
 #include "compiler/expr/parts/element_parts.hpp"
 #include "compiler/expr/parts/score_parts.hpp"
 #include "compiler/expr/parts/shared_parts.hpp"

@@ -1,8 +1,8 @@
-#include "compiler/expr/parts/constant_divisors.hpp"
+#include "compiler/expr/nodes/constant_divisors.hpp"
 
 #include <algorithm>
 
-#include "compiler/expr/parts/constant_parts.hpp"
+#include "compiler/expr/nodes/constant_parts.hpp"
 
 namespace lacuna {
 

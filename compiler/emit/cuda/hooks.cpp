@@ -1,12 +1,12 @@
-#include "compiler/emit/hooks.hpp"
+#include "compiler/emit/cuda/hooks.hpp"
 
 #include <algorithm>
 #include <span>
 #include <utility>
 
-#include "compiler/emit/hook_text.hpp"
-#include "compiler/emit/mask_hooks.hpp"
-#include "compiler/emit/score_hooks.hpp"
+#include "compiler/emit/cuda/hook_text.hpp"
+#include "compiler/emit/cuda/mask_hooks.hpp"
+#include "compiler/emit/cuda/score_hooks.hpp"
 #include "compiler/lower/predict/keep.hpp"
 
 namespace lacuna {

@@ -1,4 +1,4 @@
-#include "compiler/emit/cuda_writer.hpp"
+#include "compiler/emit/cuda/cuda_writer.hpp"
 
 namespace lacuna {
 namespace {

@@ -1,11 +1,11 @@
-#include "compiler/emit/hook_text.hpp"
+#include "compiler/emit/cuda/hook_text.hpp"
 
 #include <algorithm>
 #include <utility>
 
 #include "compiler/expr/expr_tables.hpp"
-#include "compiler/expr/parts/constant_divisors.hpp"
-#include "compiler/expr/parts/constant_parts.hpp"
+#include "compiler/expr/nodes/constant_divisors.hpp"
+#include "compiler/expr/nodes/constant_parts.hpp"
 
 namespace lacuna {
 namespace {
