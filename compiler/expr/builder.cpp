@@ -105,12 +105,14 @@ int ExprBuilder::copy(const ExprNode& node, const ExprChildren& children) {
   }
 }
 
-int ExprBuilder::copy_all(std::span<const ExprNode> nodes) {
+std::vector<int> ExprBuilder::copy_each(std::span<const ExprNode> nodes) {
   std::vector<int> moved;
   moved.reserve(nodes.size());
   for (const ExprNode& node : nodes) moved.push_back(copy(node, moved_children(node, moved)));
-  return moved.back();
+  return moved;
 }
+
+int ExprBuilder::copy_all(std::span<const ExprNode> nodes) { return copy_each(nodes).back(); }
 
 int ExprBuilder::intern(const ExprNode& node) {
   const std::size_t mask = table_.size() - 1;

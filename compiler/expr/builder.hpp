@@ -27,7 +27,9 @@ class ExprBuilder {
   /// A node of another expression whose children are already here.
   int copy(const ExprNode& node, const ExprChildren& children);
 
-  /// All nodes of another expression, or the first so many; the id of the last of them.
+  /// All nodes of another expression, or the first so many: the id of each.
+  std::vector<int> copy_each(std::span<const ExprNode> nodes);
+  /// The same; the id of the last of them.
   int copy_all(std::span<const ExprNode> nodes);
 
   /// The node as it is, without folding: for comparing expressions.

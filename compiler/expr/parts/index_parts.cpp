@@ -16,10 +16,8 @@ class IndexSplitter {
   explicit IndexSplitter(const Expr& element)
       : element_(element),
         of_row_(changing_nodes(element, kOfRow)),
-        of_key_(changing_nodes(element, kOfKey)) {
-    for (const ExprNode& node : element.nodes)
-      copied_.push_back(builder_.copy(node, moved_children(node, copied_)));
-  }
+        of_key_(changing_nodes(element, kOfKey)),
+        copied_(builder_.copy_each(element.nodes)) {}
 
   std::optional<IndexParts> split(std::int32_t index) {
     const auto parts = parts_of(index);
@@ -57,7 +55,7 @@ class IndexSplitter {
   const Expr& element_;
   const std::vector<bool> of_row_, of_key_;
   ExprBuilder builder_;
-  std::vector<int> copied_;  ///< nodes of the element, as the builder has them
+  const std::vector<int> copied_;  ///< nodes of the element, as the builder has them
 };
 
 }  // namespace

@@ -30,9 +30,7 @@ void collect_operands(const Expr& mask, std::size_t node, ExprOp op, Nodes& foun
 Expr joined(const Expr& mask, ExprOp op, const Nodes& nodes) {
   if (nodes.empty()) return {};
   ExprBuilder builder;
-  std::vector<int> moved;
-  for (const ExprNode& node : mask.nodes)
-    moved.push_back(builder.copy(node, moved_children(node, moved)));
+  const std::vector<int> moved = builder.copy_each(mask.nodes);
   int all = moved[nodes.front()];
   for (const std::size_t node : nodes) all = builder.make(op, all, moved[node]);
   return fold(builder.extract(all, mask.parameters));

@@ -38,6 +38,14 @@ std::vector<double> head_param(Variant& v, const char* name, Random& random, dou
 /// A random i32 for each head.
 std::vector<double> head_count(Variant& v, const char* name, Random& random, int low, int high);
 
+/// A table of random numbers, passed as parameter `name`.
+std::vector<double> add_table(Variant& v, const char* name, const std::vector<int>& shape,
+                              Random& random);
+
+/// A predictor of tiles of 128 x 128 that keeps the first one of a row and those within a window,
+/// parameter `window` of each head.
+void keep_window_of_tiles(Variant& v, Random& random);
+
 /// Bottom-right causal: the last query sees the last key.
 void make_causal(Variant& v);
 /// Causal, V is the first elements of the keys, and the caller passes none.

@@ -3,7 +3,9 @@
 #include <bit>
 #include <cmath>
 #include <cstdlib>
+#include <functional>
 #include <map>
+#include <numeric>
 #include <sstream>
 #include <tuple>
 
@@ -138,6 +140,25 @@ std::vector<double> head_count(Variant& v, const char* name, Random& random, int
     values.push_back(std::floor(uniform(random, low, high + 1)));
   v.params.push_back({name, true, values, {v.problem.n_h}});
   return values;
+}
+
+std::vector<double> add_table(Variant& v, const char* name, const std::vector<int>& shape,
+                              Random& random) {
+  std::vector<double> values;
+  for (int x = std::accumulate(shape.begin(), shape.end(), 1, std::multiplies<>()); x > 0; --x)
+    values.push_back(as_f32(uniform(random, -2, 2)));
+  v.params.push_back({name, false, values, {shape.begin(), shape.end()}});
+  return values;
+}
+
+void keep_window_of_tiles(Variant& v, Random& random) {
+  const auto window = head_count(v, "window", random, -100, 300);
+  v.predictor = oracle::Predictor{};
+  v.predictor->tile_q = v.predictor->tile_k = 128;
+  v.predictor->uses_rank = false;
+  v.predictor->keep = [=](const oracle::TileFacts& t) {
+    return t.tile.j == 0 || t.tile.q0 - t.tile.k1 < window[static_cast<std::size_t>(t.tile.h)];
+  };
 }
 
 void make_causal(Variant& v) {

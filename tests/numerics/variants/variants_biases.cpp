@@ -1,23 +1,11 @@
 // Variants with a bias of the distance or of the key, or a weight of the score.
 #include <algorithm>
 #include <cmath>
-#include <functional>
-#include <numeric>
 
 #include "tests/numerics/variants/variant_parts.hpp"
 
 namespace lacuna::numerics {
 namespace {
-
-/// A table of random numbers, as a parameter and for the oracle.
-std::vector<double> add_table(Variant& v, const char* name, const std::vector<int>& shape,
-                              Random& random) {
-  std::vector<double> values;
-  for (int x = std::accumulate(shape.begin(), shape.end(), 1, std::multiplies<>()); x > 0; --x)
-    values.push_back(as_f32(uniform(random, -2, 2)));
-  v.params.push_back({name, false, values, {shape.begin(), shape.end()}});
-  return values;
-}
 
 constexpr const char* kDistanceTable = R"({"version": 1, "name": "distance-table",
   "attention": {"mask": "k <= q + n_k - n_q", "score": "0.5 * s + bias[q + n_k - n_q - k + 40]"},
@@ -31,9 +19,7 @@ constexpr const char* kSlantedTable = R"({"version": 1, "name": "slanted-table",
 void make_line_table(Variant& v, int along_k, Random& random) {
   make_causal(v);
   const int n_h = v.problem.n_h, n_k = v.problem.n_k, shift = n_k - v.problem.n_q;
-  std::vector<double> bias;
-  for (int x = 0; x < n_h * n_k; ++x) bias.push_back(as_f32(uniform(random, -2, 2)));
-  v.params = {{"bias", false, bias, {n_h, n_k}}};
+  const auto bias = add_table(v, "bias", {n_h, n_k}, random);
   v.problem.score = [=](double s, int q, int k, int h, int) {
     const int element = std::clamp(q + shift - along_k * k + 40, 0, n_k - 1);
     return 0.5 * s + bias[static_cast<std::size_t>(h * n_k + element)];

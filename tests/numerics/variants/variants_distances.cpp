@@ -102,21 +102,13 @@ void make_strided_pattern(Variant& v, Random& random) {
 void make_strided_lists(Variant& v, Random& random) {
   const int n_h = v.problem.n_h;
   const auto stride = head_count(v, "stride", random, 1, 9);
-  std::vector<double> bias;
-  for (int x = 0; x < n_h * 64; ++x) bias.push_back(as_f32(uniform(random, -2, 2)));
-  v.params.push_back({"bias", false, bias, {n_h, 64}});
-  const auto window = head_count(v, "window", random, -100, 300);
+  const auto bias = add_table(v, "bias", {n_h, 64}, random);
+  keep_window_of_tiles(v, random);
   v.problem.mask = [=](int q, int k, int h, int) {
     return (q - k) % static_cast<int>(stride[static_cast<std::size_t>(h)]) == 0;
   };
   v.problem.score = [=](double s, int q, int k, int h, int) {
     return 0.5 * s + bias[static_cast<std::size_t>(h * 64 + std::min(std::abs(q - k), 63))];
-  };
-  v.predictor = oracle::Predictor{};
-  v.predictor->tile_q = v.predictor->tile_k = 128;
-  v.predictor->uses_rank = false;
-  v.predictor->keep = [=](const oracle::TileFacts& t) {
-    return t.tile.j == 0 || t.tile.q0 - t.tile.k1 < window[static_cast<std::size_t>(t.tile.h)];
   };
 }
 

@@ -229,13 +229,8 @@ void make_ordered_tokens(Variant& v, Random& random) {
   };
   const auto window = head_count(v, "window", random, 1, 90);
   const auto slope = head_param(v, "slope", random, 0.01, 0.1);
-  const auto of_tokens = [&](const char* name, int count) {
-    std::vector<double> values;
-    for (int n = 0; n < count; ++n) values.push_back(as_f32(uniform(random, -2, 2)));
-    v.params.push_back({name, false, values, {count}});
-    return values;
-  };
-  const auto bias = of_tokens("bias", v.problem.n_k), level = of_tokens("level", v.problem.n_q);
+  const auto bias = add_table(v, "bias", {v.problem.n_k}, random);
+  const auto level = add_table(v, "level", {v.problem.n_q}, random);
   v.problem.mask = [=](int q, int k, int h, int) { return k <= q && q - k < at(window, h); };
   v.problem.score = [=](double s, int q, int k, int h, int) {
     return s - at(slope, h) * (q - k) + at(bias, k);

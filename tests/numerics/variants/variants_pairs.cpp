@@ -122,13 +122,7 @@ void make_pair_gate(Variant& v, Random& random) {
 void make_pair_lists(Variant& v, Random& random) {
   const Documents of = pass_documents(v, random);
   v.problem.mask = [=](int q, int k, int, int) { return of.same(q, k); };
-  const auto window = head_count(v, "window", random, -100, 300);
-  v.predictor = oracle::Predictor{};
-  v.predictor->tile_q = v.predictor->tile_k = 128;
-  v.predictor->uses_rank = false;
-  v.predictor->keep = [=](const oracle::TileFacts& t) {
-    return t.tile.j == 0 || t.tile.q0 - t.tile.k1 < window[static_cast<std::size_t>(t.tile.h)];
-  };
+  keep_window_of_tiles(v, random);
 }
 
 }  // namespace
