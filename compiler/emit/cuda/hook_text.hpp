@@ -26,8 +26,9 @@ CudaBody cuda_body(const Expr& expr, const char* absent, Tiling tiling = Tiling:
 /// What a gate reads that changes from tile to tile of a row.
 inline constexpr Variable kTileVariables[] = {Variable::kTileMax, Variable::kGap, Variable::kJ,
                                               Variable::kK0, Variable::kK1};
-/// What a score reads that changes along a row. In a rest, the last three stand for parts that do
-/// (compiler/expr/parts/shared_parts.hpp, element_parts.hpp).
+/// The variables of a score formula whose values differ from key to key. p, score and mass_before
+/// are none of the formula's own: in its rest they take the places of parts that are evaluated
+/// before it (compiler/expr/parts/shared_parts.hpp, element_parts.hpp).
 inline constexpr Variable kScoreVariables[] = {Variable::kS, Variable::kK, Variable::kP,
                                                Variable::kScore, Variable::kMassBefore};
 

@@ -73,7 +73,9 @@ std::string mask_words_text(const MaskParts& parts, std::size_t term) {
   }
 }
 
-/// The conditions that hold besides ranges, in the same two steps, and what joins them.
+/// The conditions of a mask besides its ranges of keys. Each is printed in two steps:
+/// ConditionParts has what stays the same for all tokens, and a function evaluates the rest for a
+/// distance, a key or a query. mask_words joins the answers, a bit for each key.
 void write_conditions(CudaWriter& out, const MaskParts& parts) {
   const char* pointer = "/attention/mask";
   std::string members, values, words;

@@ -1,4 +1,5 @@
-// The hooks of a mask: what it says of a pair, of a row's keys and of whole tiles.
+// Prints the functions of Hooks that evaluate the mask: for one pair of query and key, for all keys
+// of a query (ranges and conditions), and for a whole tile (is it visible, is it full?).
 #pragma once
 
 #include "compiler/emit/cuda/cuda_writer.hpp"

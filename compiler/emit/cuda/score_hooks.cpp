@@ -33,7 +33,8 @@ void write_score_row(CudaWriter& out, const ScoreParts& parts, const SharedParts
   out.generated_line("  };");
 }
 
-/// Where an element of a table lies that a score's rest reads.
+/// The functions by which a kernel finds element `number` of a formula in its table: by all indices
+/// (`element`), and either along a line of keys or by indices of the row plus indices of the key.
 void write_element(CudaWriter& out, const ElementPart& part, int number, const CudaNames& names) {
   const auto write = [&](const std::string& name, const char* tokens, const std::string& value) {
     write_hook(out,

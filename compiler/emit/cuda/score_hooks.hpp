@@ -1,4 +1,5 @@
-// The hooks of a score formula: as a whole, and taken apart by what its parts depend on.
+// Prints the functions of Hooks that evaluate the score formula: one for the whole formula, and one
+// for each of its parts (compiler/expr/parts/score_parts.hpp).
 #pragma once
 
 #include "compiler/emit/cuda/cuda_writer.hpp"

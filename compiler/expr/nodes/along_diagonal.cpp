@@ -15,9 +15,9 @@ namespace {
 /// A lane works out a distance for queries and keys that are up to 15 tokens from those it is for.
 constexpr double kTokensAway = 16;
 
-/// What nodes gain from a pair (q, k) to the pair (q + 1, k + 1), whose distance is the same: of an
-/// integer one number for all pairs, modulo 2^32, because integers wrap. A node that gains 0
-/// depends on the distance alone.
+/// By how much the value of each node grows from a pair (q, k) to the pair (q + 1, k + 1), which
+/// has the same distance. An integer must grow by one number for all pairs, modulo 2^32, because
+/// integers wrap. A node that grows by 0 depends on the distance alone.
 class AlongDiagonal {
  public:
   explicit AlongDiagonal(const Expr& formula) : formula_(formula) {

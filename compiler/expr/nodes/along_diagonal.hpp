@@ -1,5 +1,6 @@
-// What of a formula stays the same from a pair (q, k) to the pair (q + 1, k + 1), whose distance is
-// the same. A kernel works such parts out once for each distance of a warp's queries and keys.
+// Which parts of a formula depend on a query and a key through the distance q - k alone. Such a
+// part has the same value for the pairs (q, k) and (q + 1, k + 1), so a kernel evaluates it once
+// for each distance between the queries and the keys of a warp, and not once for each pair.
 #pragma once
 
 #include <vector>

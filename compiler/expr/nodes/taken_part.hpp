@@ -1,4 +1,6 @@
-// A part taken out of a formula, in which a variable then stands for its value.
+// Takes a part out of a formula: the part becomes a formula of its own, and in the first formula a
+// variable takes its place. A kernel evaluates the part first and passes its value as that
+// variable.
 #pragma once
 
 #include <cstddef>

@@ -10,7 +10,7 @@ namespace lacuna {
 namespace {
 
 constexpr Variable kStandIns[] = {Variable::kScore, Variable::kMassBefore};
-/// What an index may not read: values of scores, and what stands for them.
+/// Variables that an index may not read: the logit, and those that take the places of parts.
 constexpr Variable kValues[] = {Variable::kS, Variable::kP, Variable::kScore,
                                 Variable::kMassBefore};
 

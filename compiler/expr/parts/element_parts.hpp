@@ -1,6 +1,6 @@
-// Elements of tables in the rest of a score formula (shared_parts.hpp) whose places need not be
-// worked out for each score: those along a line (table_line.hpp), and those whose indices have a
-// part of the row and a part of the key (index_parts.hpp).
+// Elements of tables in the rest of a score formula (shared_parts.hpp) whose addresses a kernel
+// need not compute from all indices for each score: elements along a line of keys (table_line.hpp),
+// and elements whose indices are a term of the query plus a term of the key (index_parts.hpp).
 //
 //   bias[q, k]                            on a line
 //   rows[q, k // w] + bias[k % w - q]     both by parts of their indices

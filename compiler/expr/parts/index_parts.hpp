@@ -1,7 +1,8 @@
-// Elements of tables whose indices are sums of what a row makes of them and of what a key makes:
-// bias[q // 64 - k // 64 + 63, q % 64 - k % 64 + 63], as images have it, or bias[q, k // 64]. The
-// place of an element is then one place of its row plus one of its key, so a kernel works these out
-// once for a row and once for a key.
+// Elements of tables each of whose indices is a sum of two terms, one that depends on the query and
+// one that depends on the key: bias[q // 64 - k // 64 + 63, q % 64 - k % 64 + 63], a relative
+// position in an image, or bias[q, k // 64]. The address of such an element is a sum of two offsets
+// as well, so a kernel computes one offset for each query and one for each key, and adds them for
+// each score.
 #pragma once
 
 #include <optional>

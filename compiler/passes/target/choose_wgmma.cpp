@@ -31,8 +31,9 @@ bool is_tight(const Attend& attend, const WgmmaShape& shape) {
   return has_few || looks_ahead || shape.qk_bits == 8 || shape.v_bits == 8;
 }
 
-/// Does the formula need more registers than that? What reads k by itself does. So does a rest,
-/// unless all of it is made of parts that the lanes of a warp work out for one another.
+/// Does the formula need so many registers that a step takes half as many keys? A core that reads k
+/// does. So does a rest that is evaluated for each score; one whose values the lanes of a warp
+/// compute for each other (shared_parts.hpp) does not.
 bool is_busy(const Attend& attend, const WgmmaShape& shape) {
   if (attend.score.empty()) return false;
   const ScoreParts parts = split_score(attend.score);
