@@ -47,9 +47,13 @@ void write_tile_bound(CudaWriter& out, const std::string& name, const Expr& boun
   write_hook(out, signature, pointer, text.rest);
 }
 
-bool reads_parameter(const Expr& expr) {
-  return std::ranges::any_of(expr.nodes,
-                             [](const ExprNode& node) { return node.op == ExprOp::kParameter; });
+std::size_t parameters_of(const Expr& expr) {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      expr.nodes, [](const ExprNode& node) { return node.op == ExprOp::kParameter; }));
+}
+/// Of these, how many are read at a place that a token gives.
+std::size_t elements_at_tokens(const Expr& expr) {
+  return parameters_of(expr) - constant_elements(expr, kPairVariables).size();
 }
 
 constexpr const char* kSourceNames[kMaskSources] = {"distance", "key", "query"};
@@ -108,12 +112,13 @@ void write_conditions(CudaWriter& out, const MaskParts& parts) {
              mask_words_text(parts, parts.terms.size() - 1));
 }
 
+const char* flag(bool is_set) { return is_set ? "true" : "false"; }
+
 /// What MaskRow says of conditions: how many there are of each source, and whether bounds of a tile
 /// leave most tiles to them.
 std::string condition_flags(const MaskParts& parts, const Expr& mask) {
   if (parts.terms.empty()) return "";
   const auto count = [&](MaskSource source) { return std::to_string(parts.of(source).size()); };
-  const auto flag = [](bool is_set) { return is_set ? "true" : "false"; };
   const bool is_loose = !open_reads(mask).empty() || !loose_part(mask).empty();
   return std::string(" static constexpr bool kHasConditions = true, kIsOfDistance = ") +
          flag(parts.is_of_distance()) + ", kCutsMostTiles = " + flag(is_loose) +
@@ -127,19 +132,21 @@ void write_mask_parts(CudaWriter& out, const Expr& mask) {
   const MaskParts parts = split_mask(mask);
   const std::string count = std::to_string(parts.ranges.size());
   std::string has_first, first, last;
-  bool reads_parameters = false;
+  std::size_t parameters = 0, at_tokens = 0;
   for (const KeyRange& range : parts.ranges) {
     const char* comma = first.empty() ? "" : ", ";
     has_first += comma + std::string(range.first.empty() ? "false" : "true");
     first += comma + cuda_text(range.first, "0");
     last += comma + cuda_text(range.last, "args.attend.n_k - 1");
-    reads_parameters =
-        reads_parameters || reads_parameter(range.first) || reads_parameter(range.last);
+    for (const Expr* bound : {&range.first, &range.last}) {
+      parameters += parameters_of(*bound);
+      at_tokens += elements_at_tokens(*bound);
+    }
   }
-  std::string members =
-      " static constexpr int kRanges = " + count +
-      "; static constexpr bool kReadsParameters = " + (reads_parameters ? "true" : "false") + ";" +
-      condition_flags(parts, mask);
+  std::string members = " static constexpr int kRanges = " + count +
+                        "; static constexpr bool kReadsParameters = " + flag(parameters > 0) +
+                        ", kReadsTokens = " + flag(at_tokens > 0) + ";" +
+                        condition_flags(parts, mask);
   if (!parts.ranges.empty()) {
     members += " static constexpr bool kHasFirst[] = {" + has_first + "}; int first[" + count +
                "], last[" + count + "];";

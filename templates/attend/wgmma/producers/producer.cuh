@@ -19,6 +19,7 @@ class WgmmaProducer {
   /// A warp that brings keys brings values, too, a step later.
   static constexpr bool kBringsBoth =
       Loads::kBringsKeys && Loads::kBringsValues && !Shape::kLooksAhead;
+  static constexpr bool kLooksUpEarly = looks_up_early<Config, Hooks>();
 
  public:
   static constexpr int kWarps = 1;  ///< that run, if no other producer makes several of this
@@ -31,8 +32,10 @@ class WgmmaProducer {
   __device__ __forceinline__ void run() {
     if constexpr (Shape::kProducerWarps > 1) {
       produce_together();
-    } else if constexpr (packs_heads<Config>() || !kHasCheapMask<Config, Hooks>) {
+    } else if constexpr (packs_heads<Config>()) {
       produce_items();
+    } else if constexpr (kLooksUpEarly) {
+      produce_rows_looked_up_early();
     } else if (block_index() < work_indices()) {
       produce_rows();
     }
@@ -75,8 +78,79 @@ class WgmmaProducer {
     }
   }
 
-  /// Loads rows, or the items of all sequences, one after the other, without looking up the next
-  /// one early: masks that are no ranges, and the loads of sequences, need the registers.
+  /// What is left of a row: `step` is to be loaded, then `next`, if that has a tile, and what
+  /// `walk` finds.
+  struct StepsToLoad {
+    Walk walk;
+    Message step, next;
+  };
+  /// A row that was looked up, which is noted in `rows`: its first step, and what follows.
+  struct NextRow {
+    int work_index;
+    Walk walk;
+    Message first;
+  };
+
+  /// The same where a look-up takes so long that the last keys of a row would come too late: a row
+  /// is looked up before the second step of the one before it is loaded. At that time consumers
+  /// have O of a row to store and the first weights of a row to compute, and need keys later than
+  /// at any other. There are no registers for two rows: one of them waits in shared memory.
+  __device__ __forceinline__ void produce_rows_looked_up_early() {
+    RowCounter counter(loads_.args.schedule.next_row);
+    look_up(block_index());
+    while (next_row().work_index < work_indices()) {
+      counter.ask();
+      Row row = loads_.smem.control()->rows[loads_.rows.slot()];
+      enter_row(row);
+      StepsToLoad left{next_row().walk, next_row().first, {}};
+      left.next = take_step(row, left.walk);
+      bool is_first = true;
+      if (left.next.tiles[0].exists()) load_and_go_on(row, left, is_first);
+      put_aside(steps_left(), left);
+      look_up(counter.take());
+      left = steps_left();
+      row = loads_.smem.control()->rows[loads_.rows.before().slot()];
+      row.q0 = loads_.row.q0, row.h = loads_.row.h, row.b = loads_.row.b;  // in registers anyway
+      while (left.next.tiles[0].exists()) load_and_go_on(row, left, is_first);
+      load_step_of_row(left.step, is_first, true);
+    }
+  }
+
+  __device__ __forceinline__ void load_and_go_on(const Row& row, StepsToLoad& left,
+                                                 bool& is_first) {
+    load_step_of_row(left.step, is_first, false);
+    is_first = false;
+    left.step = left.next;
+    left.next = take_step(row, left.walk);
+  }
+
+  /// Notes the row at a work index, if there is one, in `rows`, and leaves the rest in next_row().
+  __device__ __forceinline__ void look_up(int work_index) const {
+    const Row row = find_row(work_index < work_indices() ? work_index : 0);
+    if (elect_one())
+      note_row(loads_.smem, loads_.rows.slot(), row, share_of_item<Config>(work_index));
+    Walk walk = begin_walk(row, work_index);
+    const Message first = take_step(row, walk);
+    put_aside(next_row(), {work_index, walk, first});
+  }
+
+  __device__ __forceinline__ NextRow& next_row() const {
+    static_assert(sizeof(NextRow) <= sizeof(loads_.smem.control()->next_row));
+    return *reinterpret_cast<NextRow*>(loads_.smem.control()->next_row);
+  }
+  __device__ __forceinline__ StepsToLoad& steps_left() const {
+    static_assert(sizeof(StepsToLoad) <= sizeof(loads_.smem.control()->steps_left));
+    return *reinterpret_cast<StepsToLoad*>(loads_.smem.control()->steps_left);
+  }
+  template <class T>
+  __device__ __forceinline__ static void put_aside(T& place, const T& value) {
+    __syncwarp();
+    if (elect_one()) place = value;
+    __syncwarp();
+  }
+
+  /// Loads the items of all sequences, one after the other, without looking up the next one early:
+  /// their loads need the registers.
   __device__ __forceinline__ void produce_items() {
     RowCounter counter(loads_.args.schedule.next_row);
     counter.ask();
@@ -195,9 +269,13 @@ class WgmmaProducer {
 
   /// Consumers find the row at `rows`.
   __device__ __forceinline__ void begin_row(const Row& row, int work_index) {
-    const int kv_head = kv_head_of(loads_.args, row);
     if (Shape::kProducerWarps == 1 && elect_one())
       note_row(loads_.smem, loads_.rows.slot(), row, share_of_item<Config>(work_index));
+    enter_row(row);
+  }
+  /// The row at `rows`, which is noted already.
+  __device__ __forceinline__ void enter_row(const Row& row) {
+    const int kv_head = kv_head_of(loads_.args, row);
     loads_.row = {row.q0, row.h, row.b, 0, kv_head};
     if constexpr (packs_heads<Config>()) loads_.row.n_k = row.n_k;
     loads_.row_slot = loads_.rows.slot();
