@@ -15,18 +15,26 @@ struct Weighting {
 constexpr std::string_view kOfThreshold =
     "its zeros need a threshold of each row; what is small is left out by a gate that skips "
     "`exp`, or by a predictor";
-constexpr std::string_view kOfStates =
-    "attention without weights of pairs is a running state, which the caller computes";
+constexpr std::string_view kOfDecay =
+    "weights that a formula gives and nothing divides: \"none\" with \"score\": \"s * exp2((q + "
+    "n_k - n_q - k) * rate[h])\"";
+constexpr std::string_view kOfProducts =
+    "\"none\" weighs each key by `s` itself, pair by pair; a running state is the caller's";
+constexpr std::string_view kOfLevels =
+    "weights of pairs by a formula are \"none\"; a running state the caller computes";
 constexpr std::string_view kOfPositive =
     "positive weights over their sum are a softmax of their logarithms: \"score\": \"log(w)\", "
     "with the "
     "formula of the weight for w";
 constexpr std::string_view kOfSquares =
-    "over their sum these weights are a softmax: \"score\": \"2 * log(max(s, 0))\"";
+    "\"none\" with \"score\": \"max(s, 0) * max(s, 0)\"; over their sum these weights are a "
+    "softmax: "
+    "\"score\": \"2 * log(max(s, 0))\"";
 constexpr std::string_view kOfOne = "\"softmax\" with \"sink\": \"0\" beside it";
-constexpr std::string_view kOfSigned =
-    "weights that no sum divides are sigmoids here, from 0 to 1; what others make of "
-    "logits (SiLU, a decay alone) the caller computes";
+constexpr std::string_view kOfSilu =
+    "weights that no sum divides: \"none\" with \"score\": \"s / (1 + exp(-s))\"";
+constexpr std::string_view kOfFormula =
+    "weights that no sum divides: \"none\", with the formula of the weight as \"score\"";
 constexpr std::string_view kOfLargest =
     "with a factor on its logits a softmax is nearly all in the largest: \"score\": \"64 * s\"";
 constexpr std::string_view kOfRanks =
@@ -46,9 +54,8 @@ constexpr auto kWeightings = std::to_array<Weighting>({
     {"entmax15", kOfThreshold},
     {"alpha_entmax", kOfThreshold},
     {"relu",
-     "over their sum these weights are a softmax: \"score\": \"log(max(s, 0))\"; without a sum "
-     "there "
-     "is \"sigmoid\" alone"},
+     "\"none\" with \"score\": \"max(s, 0)\"; over their sum these weights are a softmax: "
+     "\"score\": \"log(max(s, 0))\""},
     {"relu2", kOfSquares},
     {"relu_squared", kOfSquares},
     {"squared_relu", kOfSquares},
@@ -59,13 +66,13 @@ constexpr auto kWeightings = std::to_array<Weighting>({
     {"taylor", kOfPositive},
     {"polynomial", kOfPositive},
     {"cauchy", kOfPositive},
-    {"silu", kOfSigned},
-    {"swish", kOfSigned},
-    {"gelu", kOfSigned},
-    {"elu", kOfSigned},
-    {"tanh", kOfSigned},
-    {"identity", kOfSigned},
-    {"hstu", kOfSigned},
+    {"silu", kOfSilu},
+    {"swish", kOfSilu},
+    {"gelu", kOfFormula},
+    {"elu", kOfFormula},
+    {"tanh", kOfFormula},
+    {"identity", kOfFormula},
+    {"hstu", kOfSilu},
     {"max", kOfLargest},
     {"argmax", kOfLargest},
     {"hardmax", kOfLargest},
@@ -80,10 +87,9 @@ constexpr auto kWeightings = std::to_array<Weighting>({
     {"sinkhorn", "sums over the queries of a key would take several passes over all of them"},
     {"doubly_stochastic",
      "sums over the queries of a key would take several passes over all of them"},
-    {"retention", kOfStates},
-    {"log_linear", kOfStates},
-    {"linear", kOfStates},
-    {"none", kOfSigned},
+    {"retention", kOfDecay},
+    {"log_linear", kOfLevels},
+    {"linear", kOfProducts},
 });
 
 }  // namespace

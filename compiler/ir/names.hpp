@@ -46,7 +46,8 @@ inline constexpr auto kAll<Reduce> = std::array{Reduce::kMax, Reduce::kSum};
 template <>
 inline constexpr auto kAll<LseBase> = std::array{LseBase::kE, LseBase::k2};
 template <>
-inline constexpr auto kAll<Weights> = std::array{Weights::kSoftmax, Weights::kSigmoid};
+inline constexpr auto kAll<Weights> =
+    std::array{Weights::kSoftmax, Weights::kSigmoid, Weights::kNone};
 template <>
 inline constexpr auto kAll<Normalise> =
     std::array{Normalise::kNone, Normalise::kSoftmax, Normalise::kLse, Normalise::kPreviousLse,

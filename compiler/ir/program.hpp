@@ -273,7 +273,7 @@ bool operator==(const MergeBranch& a, const MergeBranch& b);
 /// Online-softmax attention over the visited tiles of each work tile.
 /// Visited: tiles of `list_indices` if given, else those the classifier does not find empty; with
 /// `pairs` those with a visible pair. Results: o, and lse if wanted. Empty row: o = 0, lse = -inf.
-/// kSigmoid: weights are 1 / (1 + exp(-logit)), o is their plain sum with v; there is no lse.
+/// kSigmoid: weights are 1 / (1 + exp(-logit)), kNone: the logits. O is their sum with v; no lse.
 ///
 /// A key that a row does not see (`mask` is false, or its tile is not visited) has no part in the
 /// row, whatever k and v hold there. On a GPU v has to be finite in all keys of a visited tile:

@@ -82,8 +82,10 @@ ConfigField split_kv_field(const AttendPlan& chosen) {
   return integer("kSplitKv", chosen.split_kv, "/tile/split_kv");
 }
 void add_row_end_fields(const Attend& attend, std::vector<ConfigField>& fields) {
-  if (attend.normalise == Weights::kSigmoid)
-    fields.push_back(boolean("kIsSigmoid", true, "/attention/normalise"));
+  if (!has_denominator(attend.normalise)) {
+    const char* kind = attend.normalise == Weights::kSigmoid ? "kSigmoid" : "kScore";
+    fields.push_back(enumerator("WeightKind", "kWeightKind", kind, "/attention/normalise"));
+  }
   if (!attend.sink.empty()) fields.push_back(boolean("kHasSink", true, "/attention/sink"));
   if (attend.lse_base == LseBase::k2)
     fields.push_back(boolean("kLseIsBase2", true, "/attention/lse_base"));

@@ -19,7 +19,7 @@ inline constexpr std::array<std::string_view, 2> kHeadsNames{"own", "shared"};
 inline constexpr std::array<std::string_view, 2> kReduceNames{"max", "sum"};
 inline constexpr std::array<std::string_view, 2> kValuesOfNames{"own", "k"};
 inline constexpr std::array<std::string_view, 2> kLseBaseNames{"e", "2"};
-inline constexpr std::array<std::string_view, 2> kWeightsNames{"softmax", "sigmoid"};
+inline constexpr std::array<std::string_view, 3> kWeightsNames{"softmax", "sigmoid", "none"};
 inline constexpr std::array<std::string_view, 5> kNormaliseNames{"none", "softmax", "lse",
                                                                  "previous_lse", "row_max"};
 inline constexpr std::array<std::string_view, 3> kQuantGroupNames{"block", "warp", "thread"};

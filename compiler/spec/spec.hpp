@@ -67,10 +67,12 @@ constexpr bool has_cells(const Summary& summary) {
   return summary.kind == SummaryKind::kCellMean || summary.kind == SummaryKind::kAntidiagonal;
 }
 
-enum class Reduce : std::uint8_t { kMax, kSum };           // "max", "sum"
-enum class ValuesOf : std::uint8_t { kOwn, kKeys };        // "own", "k"
-enum class LseBase : std::uint8_t { kE, k2 };              // "e", "2"
-enum class Weights : std::uint8_t { kSoftmax, kSigmoid };  // "softmax", "sigmoid"
+enum class Reduce : std::uint8_t { kMax, kSum };                  // "max", "sum"
+enum class ValuesOf : std::uint8_t { kOwn, kKeys };               // "own", "k"
+enum class LseBase : std::uint8_t { kE, k2 };                     // "e", "2"
+enum class Weights : std::uint8_t { kSoftmax, kSigmoid, kNone };  // "softmax", "sigmoid", "none"
+/// Are weights divided by their sum over the row? Only then is there a log-sum-exp.
+constexpr bool has_denominator(Weights weights) { return weights == Weights::kSoftmax; }
 enum class Normalise : std::uint8_t { kNone, kSoftmax, kLse, kPreviousLse, kRowMax };
 /// Are weights relative to a log-sum-exp of exact logits, which every query token has?
 constexpr bool has_exact_lse(Normalise normalise) {
@@ -104,7 +106,7 @@ struct AttentionSpec {
   Choice<DType> dtype;                    ///< auto: the caller decides
   ValuesOf v = ValuesOf::kOwn;            ///< a tensor of its own, or the first elements of K
   Weights normalise = Weights::kSoftmax;  ///< what becomes of logits
-  bool lse = true;  ///< the log-sum-exp output may be asked for; of sigmoids there is none
+  bool lse = true;  ///< the log-sum-exp output may be asked for; only a softmax has one
   LseBase lse_base = LseBase::kE;
   bool operator==(const AttentionSpec&) const = default;
 };

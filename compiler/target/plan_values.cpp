@@ -39,7 +39,7 @@ bool always(const Plan&) { return true; }
 bool has_mask(const Plan& plan) { return !attend_of(plan.program).mask.empty(); }
 bool has_open_tiles(const Plan& plan) { return !plan.attend.pairs.reason.empty(); }
 bool has_sink(const Plan& plan) { return !attend_of(plan.program).sink.empty(); }
-bool is_sigmoid(const Plan& plan) { return attend_of(plan.program).normalise == Weights::kSigmoid; }
+bool has_plain_sum(const Plan& plan) { return !has_denominator(attend_of(plan.program).normalise); }
 bool has_lse_base(const Plan& plan) { return attend_of(plan.program).lse_base != LseBase::kE; }
 bool has_gate(const Plan& plan) { return attend_of(plan.program).gate.has_value(); }
 const Select* select_of(const Plan& plan) { return last_step(plan.program).select; }
@@ -185,7 +185,7 @@ constexpr Row kRows[] = {
     {"attention.score", [](P p) { return formula(attend_of(p.program).score, "s"); }, always},
     {"attention.sink", [](P p) { return formula(attend_of(p.program).sink, "none"); }, has_sink},
     {"attention.normalise",
-     [](P p) { return from_spec(value_text(attend_of(p.program).normalise)); }, is_sigmoid},
+     [](P p) { return from_spec(value_text(attend_of(p.program).normalise)); }, has_plain_sum},
     {"attention.v",
      [](P p) {
        return has_tiles_of_keys(p.program) && p.attend.family.value == AttendFamily::kMma

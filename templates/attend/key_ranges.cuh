@@ -4,6 +4,7 @@
 // from a slow cache.
 #pragma once
 
+#include "attend/weight_kind.cuh"
 #include "base/math.cuh"
 #include "pipeline/lane_rows.cuh"
 
@@ -51,8 +52,9 @@ __device__ __forceinline__ typename Hooks::MaskRow ranges_of_row(const Args&, co
 }
 
 /// Scores of a lane's two queries with kBlocks blocks of 8 keys, of which a lane has keys k + 8 * n
-/// and k + 8 * n + 1: those of keys that a row does not see, or that do not exist, become -inf.
-template <class Hooks, int kBlocks, class Args, class Lane, class Ranges = UnreadRanges>
+/// and k + 8 * n + 1: those of keys that a row does not see, or that do not exist, get weight 0.
+template <class Hooks, int kBlocks, WeightKind kKind = WeightKind::kSoftmax, class Args, class Lane,
+          class Ranges = UnreadRanges>
 __device__ __forceinline__ void apply_key_ranges(const Args& args, float (*scores)[4],
                                                  const Lane& lane, int k, int b,
                                                  const Ranges& ranges = {}) {
@@ -67,7 +69,7 @@ __device__ __forceinline__ void apply_key_ranges(const Args& args, float (*score
       for (int n = 0; n < smaller(kBlocks - first, kWordBlocks); ++n) {
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
-          if ((bits & 1u << (2 * n + i)) == 0) scores[first + n][2 * r + i] = -kInfinity;
+          if ((bits & 1u << (2 * n + i)) == 0) scores[first + n][2 * r + i] = unseen_score<kKind>();
         }
       }
     }

@@ -203,20 +203,20 @@ __device__ __forceinline__ MaskBits<Hooks, kBlocks> mask_bits(const Args& args, 
   }
 }
 
-/// Scores that they hide become -inf. In the order of bits, of which the compiler then makes seven
+/// Scores that they hide get weight 0. In the order of bits, of which the compiler then makes seven
 /// predicates at a time.
-template <class Hooks, int kBlocks>
+template <WeightKind kKind = WeightKind::kSoftmax, class Hooks, int kBlocks>
 __device__ __forceinline__ void apply_mask_bits(float (*scores)[4],
                                                 const MaskBits<Hooks, kBlocks, true>& bits) {
 #pragma unroll
   for (int bit = 0; bit < 2 * (kBlocks + 1); ++bit) {
     const int m = bit / 2;
     const bool counts = (bits.of_distance.words[bit / 32] >> bit % 32 & 1u) != 0;
-    if (m < kBlocks && !counts) scores[m][2 + bit % 2] = -kInfinity;
-    if (m > 0 && !counts) scores[m - 1][bit % 2] = -kInfinity;
+    if (m < kBlocks && !counts) scores[m][2 + bit % 2] = unseen_score<kKind>();
+    if (m > 0 && !counts) scores[m - 1][bit % 2] = unseen_score<kKind>();
   }
 }
-template <class Hooks, int kBlocks>
+template <WeightKind kKind = WeightKind::kSoftmax, class Hooks, int kBlocks>
 __device__ __forceinline__ void apply_mask_bits(float (*scores)[4],
                                                 const MaskBits<Hooks, kBlocks, false>& bits) {
 #pragma unroll
@@ -224,7 +224,7 @@ __device__ __forceinline__ void apply_mask_bits(float (*scores)[4],
 #pragma unroll
     for (int bit = 0; bit < 2 * kBlocks; ++bit) {
       const bool counts = (bits.rows[r].words[bit / 32] >> bit % 32 & 1u) != 0;
-      if (!counts) scores[bit / 2][2 * r + bit % 2] = -kInfinity;
+      if (!counts) scores[bit / 2][2 * r + bit % 2] = unseen_score<kKind>();
     }
   }
 }
@@ -247,11 +247,11 @@ __device__ __forceinline__ bool leaves_out_keys(const Args& args, const Lane& la
 }
 
 /// Ranges of a mask that has conditions besides. Most tiles lie in them.
-template <class Hooks, int kBlocks, class Args, class Lane>
+template <class Hooks, int kBlocks, WeightKind kKind = WeightKind::kSoftmax, class Args, class Lane>
 __device__ __forceinline__ void apply_ranges_besides(const Args& args, float (*scores)[4],
                                                      const Lane& lane, int k, int b) {
   if (__any_sync(kAllLanes, leaves_out_keys<Hooks, kBlocks>(args, lane, k, b)))
-    apply_key_ranges<Hooks, kBlocks>(args, scores, lane, k, b);
+    apply_key_ranges<Hooks, kBlocks, kKind>(args, scores, lane, k, b);
 }
 
 }  // namespace lacuna

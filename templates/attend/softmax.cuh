@@ -87,6 +87,20 @@ __device__ __forceinline__ void weigh_step_sigmoid(u32 (&weights)[4],
   }
 }
 
+/// The same of scores that are weights themselves; `unit`: scores -> natural units.
+template <class Element, int kKeyBlocks>
+__device__ __forceinline__ void weigh_step_score(u32 (&weights)[4],
+                                                 const float (&scores)[kKeyBlocks][4], int step,
+                                                 float unit) {
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const float(&block)[4] = scores[2 * step + half];
+#pragma unroll
+    for (int r = 0; r < 2; ++r)
+      weights[2 * half + r] = pack<Element>(block[2 * r] * unit, block[2 * r + 1] * unit);
+  }
+}
+
 /// log2 of what weights are multiplied by before they are rounded to e4m3: of 448, its largest.
 inline constexpr float kLog2E4m3Range = 8.80735492205760410744f;
 

@@ -140,6 +140,8 @@ set(short_tier
   sink_d64_bf16_sm_90a row_sink_d128_f16_sm_100a int8_sink_d64_bf16_sm_90a int8_sink_d64_bf16_sm_100a
   split_row_sink_d64_bf16_sm_100a split_row_sink_d64_bf16_sm_90a
   sigmoid_d64_bf16_sm_100a
+  hstu_d64_bf16_sm_100a relu_squared_d64_bf16_sm_100a retention_d128_f16_sm_100a linear_dilated_d64_bf16_sm_100a
+  int8_linear_d64_bf16_sm_100a columns_of_scores_d64_bf16_sm_100a
   divided_window_d64_bf16_sm_100a divided_window_d64_bf16_sm_90a
   values_d64_bf16_sm_100a values_d64_bf16_sm_90a
   documents_d64_bf16_sm_100a documents_d64_bf16_sm_90a pair_mask_d128_f16_sm_100a pair_mask_d128_f16_sm_90a
@@ -259,9 +261,14 @@ foreach(arch sm_100a sm_90a)
   device_kernel(tests/device/specs/split-row-sink.json 64 bf16 ${arch})
 endforeach()
 
-# Sigmoids, without a denominator.
+# Weights without a denominator: sigmoids, and scores themselves.
 device_kernel(specs/sigmoid.json 64 bf16)
 device_kernel(specs/sigmoid.json 128 f16)
+foreach(name relu-squared linear-dilated int8-linear columns-of-scores)
+  device_kernel(tests/device/specs/${name}.json 64 bf16)
+endforeach()
+device_kernel(tests/device/specs/retention.json 128 f16)
+device_kernel(specs/hstu.json 64 bf16)
 
 # Split rows, whose results are merged, in both families.
 foreach(arch sm_100a sm_90a)

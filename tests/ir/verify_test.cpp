@@ -98,10 +98,14 @@ const Violation kOps[] = {
        p.nodes.back().results.pop_back();
        p.values.pop_back();
      }},
-    {"Sigmoid", "attend %o: sigmoids have no denominator: no lse, sink or gate, and 16-bit values",
+    {"Sigmoid",
+     "attend %o: only a softmax has a denominator: else no lse, sink or gate, and 16-bit values",
      [](Program& p) { attend_of(p).normalise = Weights::kSigmoid; }},
+    {"ScoresAsWeights",
+     "attend %o: only a softmax has a denominator: else no lse, sink or gate, and 16-bit values",
+     [](Program& p) { attend_of(p).normalise = Weights::kNone; }},
     {"GatedSigmoid",
-     "attend %o: sigmoids have no denominator: no lse, sink or gate, and 16-bit values",
+     "attend %o: only a softmax has a denominator: else no lse, sink or gate, and 16-bit values",
      [](Program& p) {
        attend_of(p).normalise = Weights::kSigmoid;
        attend_of(p).lse = false;

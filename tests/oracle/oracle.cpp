@@ -192,15 +192,18 @@ void attend_row(const Problem& p, const Tiling& t, int b, int h, int q, const Ke
   double* o = out.o.data() + row * static_cast<std::size_t>(p.value_dim());
   if (logits.is_nan) {
     std::fill(o, o + p.value_dim(), std::numeric_limits<double>::quiet_NaN());
-    out.lse[row] = p.is_sigmoid ? 0 : std::numeric_limits<double>::quiet_NaN();
+    out.lse[row] =
+        p.weighting != Weighting::kSoftmax ? 0 : std::numeric_limits<double>::quiet_NaN();
     return;
   }
-  if (p.is_sigmoid) {
+  if (p.weighting != Weighting::kSoftmax) {
     out.lse[row] = 0;
     for (int k = 0; k < p.n_k; ++k) {
+      if (keys.use[static_cast<std::size_t>(k)] == 0 || !visible(p, q, k, h, b)) continue;
       const double s = logits.s[static_cast<std::size_t>(k)];
+      const double weight = p.weighting == Weighting::kLogit ? s : 1 / (1 + std::exp(-s));
       const double* v = row_at(p.v, key_index(p, b, h, k), p.value_dim());
-      for (int c = 0; c < p.value_dim() && s > -kInfinity; ++c) o[c] += v[c] / (1 + std::exp(-s));
+      for (int c = 0; c < p.value_dim() && weight != 0; ++c) o[c] += weight * v[c];
     }
     return;
   }

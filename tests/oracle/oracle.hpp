@@ -14,6 +14,8 @@
 
 namespace lacuna::oracle {
 
+enum class Weighting { kSoftmax, kSigmoid, kLogit };
+
 struct Problem {
   int n_b = 1, n_h = 1, n_h_kv = 1, n_q = 0, n_k = 0, d = 0;
   int d_v = 0;  ///< of v and o; 0: d
@@ -32,7 +34,9 @@ struct Problem {
   /// A logit of each row that counts in the denominator and the LSE alone. Empty: none.
   std::function<double(int q, int h, int b)> sink;
   bool lse_is_base_2 = false;  ///< else natural
-  bool is_sigmoid = false;     ///< weights are sigmoids, which nothing divides; lse is 0
+  /// Of sigmoids of logits, and of logits that are weights themselves, nothing divides the sum; lse
+  /// is 0.
+  Weighting weighting = Weighting::kSoftmax;
 
   int value_dim() const { return d_v > 0 ? d_v : d; }
 };

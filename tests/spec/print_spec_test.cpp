@@ -79,7 +79,8 @@ TEST(PrintSpec, KeepsWhatIsSaidInFewSpecs) {
         estimate(R"x({"q": "stride(16)", "k": "tokens", "dims": "0:32"})x"),
         estimate(R"({"k": "min_max", "normalise": "none"})"),
         estimate(R"x({"from": "1.0 / (1 + i - j)"})x"),
-        std::string(R"("attention": {"normalise": "sigmoid"})")}) {
+        std::string(R"("attention": {"normalise": "sigmoid"})"),
+        std::string(R"x("attention": {"normalise": "none", "score": "max(s, 0)"})x")}) {
     const VariantSpec spec = read_members(members);
     EXPECT_EQ(spec.attention.lse, spec.attention.normalise == Weights::kSoftmax);
     Diagnostics diagnostics;

@@ -69,7 +69,8 @@ std::string kind_of(const VariantSpec& spec) {
   if (spec.quantise.qk_bits < 16) add(spec.quantise.v_bits < 16 ? "int8 and e4m3" : "int8");
   if (!spec.attention.score.empty()) add("score");
   if (!spec.attention.sink.empty()) add("sink");
-  if (spec.attention.normalise == Weights::kSigmoid) add("sigmoid");
+  if (const Weights weights = spec.attention.normalise; !has_denominator(weights))
+    add(weights == Weights::kSigmoid ? "sigmoid" : "scores as weights");
   return text.empty() ? (spec.attention.mask.empty() ? "every key" : "mask") : text;
 }
 

@@ -94,9 +94,9 @@ constexpr OpRule<Attend> kAttend[] = {
        return yields(a.mask, ExprType::kBool) && yields(a.score, ExprType::kF32) &&
               yields(a.sink, ExprType::kF32);
      }},
-    {"sigmoids have no denominator: no lse, sink or gate, and 16-bit values",
+    {"only a softmax has a denominator: else no lse, sink or gate, and 16-bit values",
      [](const Program&, const Node&, const Attend& a) {
-       return a.normalise == Weights::kSoftmax ||
+       return has_denominator(a.normalise) ||
               (!a.lse && a.sink.empty() && !a.gate && a.v_scale < 0);
      }},
     {"v of k has no more elements than k",

@@ -103,8 +103,9 @@ std::string objection(const Program& program, const PassContext& context) {
   if (!context.target.has_wgmma) return context.target.name + " has no wgmma";
   if (std::string against = batch_objection(program); !against.empty())
     return "a batch of " + std::string(name_of(program.batch)) + ": " + against;
-  if (attend.normalise == Weights::kSigmoid)
-    return "attention.normalise = sigmoid: its consumers weigh by a running maximum";
+  if (!has_denominator(attend.normalise))
+    return "attention.normalise = " + std::string(name_of(attend.normalise)) +
+           ": its consumers weigh by a running maximum";
   if (std::string against = head_dim_objection(program); !against.empty()) return against;
   if (std::string against = code_objection(program); !against.empty()) return against;
   if (has_8_bits(attend) && program.head_dim > 2 * kPanelElements) {

@@ -19,7 +19,9 @@ void note_attention(const SpecDocument& document, const Attend& attend, AttendPl
                    : Chosen<float>{attend.scale, Origin::kDefault, "1 / sqrt(head_dim)"};
   plan.lse = taken(document, "/attention/lse", attend.lse,
                    attend.lse ? "a launch may ask for the log-sum-exp of each row"
-                              : "branches are added without the log-sum-exp of their rows");
+                   : has_denominator(attend.normalise)
+                       ? "branches are added without the log-sum-exp of their rows"
+                       : "only a softmax has one");
   if (!attend.gate) return;
   plan.gate_scope = taken(document, "/gate/scope", attend.gate->scope, "");
   if (attend.gate->scope == GateScope::kWarpgroup) {

@@ -54,11 +54,14 @@ void check_weights(const RuleContext& context) {
                  "outputs are added by weights, or merged by their log-sum-exps",
                  "\"weight\": \"1\", or leave out the weights of the others");
   }
-  if (weighted == 0 && context.spec.attention.normalise == Weights::kSigmoid)
+  if (const Weights weights = context.spec.attention.normalise;
+      weighted == 0 && !has_denominator(weights)) {
+    const std::string name = "\"" + std::string(name_of(weights)) + "\"";
     context.conflict("attention.normalise",
-                     "attention.normalise \"sigmoid\" does not go with branches without weights",
-                     "they are merged by their log-sum-exps, which sigmoids lack",
+                     "attention.normalise " + name + " does not go with branches without weights",
+                     "they are merged by their log-sum-exps, which " + name + " lacks",
                      "\"weight\": \"1\" in each branch adds them");
+  }
   if (weighted == branches.size() && context.at("attention.lse") != nullptr &&
       context.spec.attention.lse)
     context.conflict("attention.lse", "attention.lse does not go with weights of branches",

@@ -2,6 +2,8 @@
 // else by it. Warnings; of specs without errors.
 #include <algorithm>
 #include <array>
+#include <limits>
+#include <string_view>
 
 #include "compiler/expr/print_expr.hpp"
 #include "compiler/spec/read/rule_context.hpp"
@@ -20,6 +22,8 @@ class SlipRules {
         return check_power(part);
       case ExprOp::kParameter:
         return check_ends(part);
+      case ExprOp::kSelect:
+        return check_closed(part);
       default:
         return;
     }
@@ -90,6 +94,20 @@ class SlipRules {
                                 (dim.axis == ParamAxis::kNQ ? "n_q" : "n_k") + " - 1`");
       return;
     }
+  }
+
+  /// `select(c, s, -inf)` leaves a key out of a softmax. Where scores are weights, it does not.
+  void check_closed(const ExprNode& part) {
+    const bool is_weight = context_.spec.attention.normalise == Weights::kNone;
+    if (!is_weight || std::string_view(path_) != "attention.score") return;
+    const auto is_lowest = [&](const ExprNode& value) {
+      constexpr double kInfinity = std::numeric_limits<double>::infinity();
+      return is_literal(value, -kInfinity) ||
+             (value.op == ExprOp::kNegate && is_literal(operand(value, 0), kInfinity));
+    };
+    if (!is_lowest(operand(part, 1)) && !is_lowest(operand(part, 2))) return;
+    warn(part, "with attention.normalise \"none\" a score of -inf is a weight of -inf")
+        .helps.emplace_back("a key of score `0` is left out");
   }
 
   const RuleContext& context_;

@@ -68,7 +68,7 @@ class SpecLoader {
     const JsonNode* attention = root.find("attention");
     const JsonNode* branches = root.find("branches");
     if (branches != nullptr && branches->usable) load_branches(*branches);
-    const bool has_lse = spec_.attention.normalise == Weights::kSoftmax &&
+    const bool has_lse = has_denominator(spec_.attention.normalise) &&
                          (spec_.branches.empty() || spec_.branches[0].branch.weight.empty());
     if (!has_lse && (attention == nullptr || attention->find("lse") == nullptr))
       spec_.attention.lse = false;
@@ -131,8 +131,7 @@ class SpecLoader {
       spec.branch.count = count;
       load_object(child, "branches.*", {.spec = &spec});
       spec.name += "-" + spec.branch.name;
-      const bool is_sigmoid = spec.attention.normalise == Weights::kSigmoid;
-      spec.attention.lse = spec.branch.weight.empty() && !is_sigmoid;
+      spec.attention.lse = spec.branch.weight.empty() && has_denominator(spec.attention.normalise);
     }
   }
 

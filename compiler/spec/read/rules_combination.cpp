@@ -155,21 +155,24 @@ void check_key_steps(const RuleContext& context) {
     check("predictor.tile.k", {spec.predictor->tile_k});
 }
 
-/// Sigmoids have no denominator: what is made of one, and what is relative to the largest logit so
-/// far, has no meaning with them.
-void check_sigmoid(const RuleContext& context) {
+/// Sigmoids and scores as weights have no denominator: what is made of one, and what is relative to
+/// the largest logit so far, has no meaning with them.
+void check_plain_sum(const RuleContext& context) {
   const VariantSpec& spec = context.spec;
   if (!context.sound({"attention.normalise", "attention.lse"})) return;
-  if (spec.attention.normalise != Weights::kSigmoid) return;
-  const auto refuse = [&](std::string_view path, const char* why, const char* help) {
-    context.conflict(path, std::string(path) + " does not go with attention.normalise \"sigmoid\"",
-                     why, help);
+  if (has_denominator(spec.attention.normalise)) return;
+  const std::string weights = "\"" + std::string(name_of(spec.attention.normalise)) + "\"";
+  const auto refuse = [&](std::string_view path, std::string why, const char* help) {
+    context.conflict(path, std::string(path) + " does not go with attention.normalise " + weights,
+                     std::move(why), help);
   };
   if (spec.attention.lse)
-    refuse("attention.lse", "a log-sum-exp is that of a softmax denominator, which sigmoids lack",
+    refuse("attention.lse",
+           "a log-sum-exp is that of a softmax denominator, which " + weights + " lacks",
            "leave lse out");
   if (context.at("attention.sink") != nullptr)
-    refuse("attention.sink", "a sink counts in the softmax denominator alone, which sigmoids lack",
+    refuse("attention.sink",
+           "a sink counts in the softmax denominator alone, which " + weights + " lacks",
            "leave sink out, or \"softmax\"");
   if (spec.gate)
     refuse("gate", "a gate leaves out tiles that have little of the softmax denominator",
@@ -288,7 +291,7 @@ void check_combination(const RuleContext& context) {
   check_key_steps(context);
   check_permute(context);
   check_lse_base(context);
-  check_sigmoid(context);
+  check_plain_sum(context);
   if (!spec.predictor) return;
   if (always_gathers(spec)) return;
   check_tiles(context, "q", spec.predictor->tile_q, spec.tile.q.values);

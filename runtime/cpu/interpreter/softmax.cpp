@@ -36,9 +36,9 @@ float max_of(std::span<const float> logits) {
   return largest;
 }
 
-OnlineSoftmax::OnlineSoftmax(int rows, int head_dim, bool sigmoid)
+OnlineSoftmax::OnlineSoftmax(int rows, int head_dim, Weights weights)
     : head_dim_(static_cast<std::size_t>(head_dim)),
-      sigmoid_(sigmoid),
+      weights_(weights),
       states_(static_cast<std::size_t>(rows)),
       accumulators_(states_.size() * head_dim_) {
   reset();
@@ -53,13 +53,14 @@ std::span<float> OnlineSoftmax::accumulator(int r) {
   return std::span(accumulators_).subspan(static_cast<std::size_t>(r) * head_dim_, head_dim_);
 }
 
-void OnlineSoftmax::absorb_sigmoids(int r, std::span<float> logits) {
-  for (float& logit : logits) logit = 1.0F / (1.0F + std::exp(-logit));
+void OnlineSoftmax::weigh_plainly(int r, std::span<float> logits) {
+  if (weights_ == Weights::kSigmoid)
+    for (float& logit : logits) logit = 1.0F / (1.0F + std::exp(-logit));
   states_[static_cast<std::size_t>(r)].denominator = 1;
 }
 
 void OnlineSoftmax::absorb(int r, std::span<float> logits) {
-  if (sigmoid_) return absorb_sigmoids(r, logits);
+  if (!has_denominator(weights_)) return weigh_plainly(r, logits);
   RowState& state = states_[static_cast<std::size_t>(r)];
   const float largest = std::max(state.running_max, max_of(logits));
   // Without any key yet, all differences to 0 are -inf (or NaN): no special case is needed.

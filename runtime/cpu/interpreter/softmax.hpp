@@ -4,6 +4,8 @@
 #include <span>
 #include <vector>
 
+#include "compiler/spec/spec.hpp"
+
 namespace lacuna {
 
 /// One summand of a linear combination of rows.
@@ -15,7 +17,8 @@ struct Term {
 /// out += sum of weight * row, over `out.size()` columns.
 void add_terms(std::span<float> out, std::span<const Term> terms);
 
-/// What is known of one row after some tiles. A logit of -inf is a key that is not seen. A NaN
+/// What is known of one row after some tiles. A logit of -inf is a key that is not seen (where
+/// logits are weights, 0 is). A NaN
 /// logit makes the row's results NaN but does not enter its maximum.
 struct RowState {
   float running_max;  ///< -inf: no key seen yet
@@ -24,8 +27,9 @@ struct RowState {
 
 class OnlineSoftmax {
  public:
-  /// `sigmoid`: weights are sigmoids of logits; there is no maximum, and the denominator is 1.
-  OnlineSoftmax(int rows, int head_dim, bool sigmoid = false);
+  /// Where weights are sigmoids of logits, or these themselves, there is no maximum, and the
+  /// denominator is 1.
+  OnlineSoftmax(int rows, int head_dim, Weights weights = Weights::kSoftmax);
   void reset();
 
   /// Takes the logits of one tile into maximum and denominator of row `r`, and turns them into
@@ -46,10 +50,10 @@ class OnlineSoftmax {
  private:
   std::span<float> accumulator(int r);
 
-  void absorb_sigmoids(int r, std::span<float> logits);
+  void weigh_plainly(int r, std::span<float> logits);
 
   std::size_t head_dim_;
-  bool sigmoid_;
+  Weights weights_;
   std::vector<RowState> states_;
   std::vector<float> accumulators_;
   std::vector<Term> terms_;

@@ -18,11 +18,12 @@ void apply_expressions(const Job& job, int q, bool masked, std::span<const int> 
   const Attend& attend = job.attend;
   masked = masked && !attend.mask.empty();
   if (!masked && attend.score.empty()) return;
+  const float unseen = attend.normalise == Weights::kNone ? 0.0F : -kInfinity;  // has weight 0
   bindings.set(Variable::kQ, q);
   for (std::size_t c = 0; c < logits.size(); ++c) {
     bindings.set(Variable::kK, keys[c]);
     if (masked && !evaluate(attend.mask, bindings).boolean) {
-      logits[c] = -kInfinity;
+      logits[c] = unseen;
     } else if (!attend.score.empty()) {
       bindings.set(Variable::kS, logits[c]);
       logits[c] = evaluate(attend.score, bindings).f32;
@@ -95,7 +96,7 @@ bool decide_gate(const Attend& attend, int rows, bool first, Worker& worker) {
 
 Worker::Worker(const Job& job)
     : tile_k(static_cast<std::size_t>(job.attend.tile_k)),
-      softmax(job.attend.tile_q, job.head_dim_v, job.attend.normalise == Weights::kSigmoid) {
+      softmax(job.attend.tile_q, job.head_dim_v, job.attend.normalise) {
   const auto tile_q = static_cast<std::size_t>(job.attend.tile_q);
   const auto d = static_cast<std::size_t>(job.head_dim);
   q.resize(tile_q * d);

@@ -99,7 +99,7 @@ bool compile_kernel(const Program& program, Kernel& kernel, std::string& error) 
   if (!generate(program.name, fill, kernel.own, error)) return false;
   const CommonKey key = {.shape = kernel.shape,
                          .dtype = kernel.dtype,
-                         .is_sigmoid = attend.normalise == Weights::kSigmoid,
+                         .weights = attend.normalise,
                          .scales_v = kernel.scales_v};
   kernel.common = common_code(key, width, error);
   if (kernel.common == nullptr) return false;

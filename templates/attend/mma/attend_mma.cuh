@@ -39,7 +39,7 @@ __device__ __forceinline__ void visit_tile(Block& at, int t) {
   if constexpr (Config::kHasScore) apply_score_hook(at, scores, tile.index());
   if (tile.needs_mask()) apply_mask(at, scores, tile.index());
   float tile_max[2] = {};
-  if constexpr (!is_sigmoid<Config>()) row_maxima(tile_max, scores);
+  if constexpr (has_denominator<Config>()) row_maxima(tile_max, scores);
   GateStatistics statistics;
   if constexpr (Shape::kHasGate && !kFirst) {
     statistics =

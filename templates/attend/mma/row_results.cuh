@@ -30,7 +30,7 @@ __device__ __forceinline__ void write_results(Block& at) {
   } else {
     using Staging = typename Shape::OutputTile;
     float denominators[2] = {sum[0], sum[1]};
-    if constexpr (is_sigmoid<Config>()) denominators[0] = denominators[1] = 1.0f;
+    if constexpr (!has_denominator<Config>()) denominators[0] = denominators[1] = 1.0f;
     const LaneRows lane{first_row + lane_index() / 4, row.h};
     take_sinks<Config, Hooks>(denominators, at.args, row.b, lane, at.softmax, at.to_log2,
                               Block::kRangeLog2);

@@ -4,6 +4,7 @@
 #include "attend/key_ranges.cuh"
 #include "attend/mask_bits.cuh"
 #include "attend/mma/attend_block.cuh"
+#include "attend/row_ends.cuh"
 #include "attend/score_formula.cuh"
 #include "base/mask_pair.cuh"
 #include "tile/byte_product.cuh"
@@ -67,20 +68,22 @@ __device__ __forceinline__ void apply_score_hook(const Block& at, typename Block
   }
 }
 
+/// Scores of keys that a row does not see become ones whose weight is 0.
 template <class Block>
 __device__ __forceinline__ void apply_mask(const Block& at, typename Block::Scores& scores, int j) {
   using Config = typename Block::Config;
   using Hooks = typename Block::Hooks;
   using Shape = typename Block::Shape;
+  constexpr WeightKind kKind = weight_kind<Config>();
   if constexpr (!Config::kGathers && Hooks::MaskRow::kRanges > 0) {
     constexpr int kBlocks = Shape::kKeyBlocks;
     const LaneRows lane{at.first_row + lane_index() / 4, at.row.h};
     const int k = j * Config::kTileK + lane_index() % 4 * 2;
     if constexpr (kHasConditions<Hooks>) {
-      apply_mask_bits(scores, mask_bits<Hooks, kBlocks>(at.args, lane, k, at.row.b));
-      apply_ranges_besides<Hooks, kBlocks>(at.args, scores, lane, k, at.row.b);
+      apply_mask_bits<kKind>(scores, mask_bits<Hooks, kBlocks>(at.args, lane, k, at.row.b));
+      apply_ranges_besides<Hooks, kBlocks, kKind>(at.args, scores, lane, k, at.row.b);
     } else {
-      apply_key_ranges<Hooks, kBlocks>(at.args, scores, lane, k, at.row.b);
+      apply_key_ranges<Hooks, kBlocks, kKind>(at.args, scores, lane, k, at.row.b);
     }
   } else {
     const auto mask_parts = prepare_mask<Hooks>(at.args, at.row.h, at.row.b);
@@ -89,7 +92,7 @@ __device__ __forceinline__ void apply_mask(const Block& at, typename Block::Scor
       if constexpr (Config::kHasMask) {
         visible = visible && sees<Hooks>(at.args, mask_parts, q, k, at.row.h, at.row.b);
       }
-      if (!visible) scores[n][i] = -kInfinity;
+      if (!visible) scores[n][i] = unseen_score<kKind>();
     });
   }
 }

@@ -13,10 +13,15 @@ __device__ __forceinline__ void weigh_tile(Block& at, typename Block::Weights& w
   using Config = typename Block::Config;
   using Shape = typename Block::Shape;
   using Element = typename Block::Element;
-  if constexpr (is_sigmoid<Config>()) {
+  if constexpr (!has_denominator<Config>()) {
 #pragma unroll
-    for (int step = 0; step < Shape::kKeySteps; ++step)
-      weigh_step_sigmoid<Element>(weights[step], scores, step, at.to_log2);
+    for (int step = 0; step < Shape::kKeySteps; ++step) {
+      if constexpr (weight_kind<Config>() == WeightKind::kSigmoid) {
+        weigh_step_sigmoid<Element>(weights[step], scores, step, at.to_log2);
+      } else {
+        weigh_step_score<Element>(weights[step], scores, step, at.unit);
+      }
+    }
     decay[0] = decay[1] = 1.0f;
     return;
   }
@@ -51,7 +56,7 @@ __device__ __forceinline__ void keep_weights(Block& at, const typename Block::We
                                              const float (&decay)[2]) {
   using Config = typename Block::Config;
   using Shape = typename Block::Shape;
-  if constexpr (!kFirst && !is_sigmoid<Config>()) {
+  if constexpr (!kFirst && has_denominator<Config>()) {
 #pragma unroll
     for (int n = 0; n < Shape::kColumnBlocks; ++n) {
 #pragma unroll

@@ -162,7 +162,7 @@ Binding::Binding(bool is_cuda, const Case& c, const Variant& variant) : tensors(
   args.struct_size = sizeof args;
   args.q = q.view(), args.k = k.view(), args.v = v.view(), args.o = o.view();
   if (variant.v_of_k) args.v = nullptr;
-  has_lse = !variant.problem.is_sigmoid;
+  has_lse = variant.problem.weighting == oracle::Weighting::kSoftmax;
   args.lse = has_lse ? lse.view() : nullptr, args.counts = counts.view(),
   args.tile_mask = tile_mask.view();
   args.list_indices = list_indices.view(), args.list_counts = list_counts.view();

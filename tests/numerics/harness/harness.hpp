@@ -68,7 +68,7 @@ struct Binding {
   Tensor k_scale, v_scale;  ///< of keys and values of e4m3 (harness/uniform_codes.hpp)
   lacuna_selection selection{};
   int reuse = 1;
-  bool has_lse = true;  ///< of sigmoids there is none: reported as zeros
+  bool has_lse = true;  ///< of weights without a denominator there is none: reported as zeros
   std::vector<Tensor> param_tensors;
   std::vector<lacuna_param> params;
   lacuna_launch_args args{};

@@ -70,6 +70,7 @@ bool make_pattern_variant(const std::string& name, Variant& v, KernelTile tile, 
 bool make_narrow_list_variant(const std::string& name, Variant& v, KernelTile tile, Random& random);
 bool make_pairs_variant(const std::string& name, Variant& v, Random& random);
 bool make_distance_variant(const std::string& name, Variant& v, Random& random);
+bool make_weights_variant(const std::string& name, Variant& v, Random& random);
 
 /// The text of a spec of variants_tokens.cpp, variants_index.cpp, variants_features.cpp,
 /// variants_biases.cpp, variants_patterns.cpp, variants_lists.cpp, variants_pairs.cpp,

@@ -222,6 +222,11 @@ const std::vector<std::string>& variant_names() {
                                                  "sink",
                                                  "row-sink",
                                                  "sigmoid",
+                                                 "hstu",
+                                                 "relu-squared",
+                                                 "retention",
+                                                 "linear-dilated",
+                                                 "int8-linear",
                                                  "int8-sink",
                                                  "document",
                                                  "softcap",
@@ -274,7 +279,7 @@ const std::vector<std::string>& predicted_names() {
       "index-tiles",   "index-rows",     "latent-index",     "xattention",
       "sale",          "fg-attn-cached", "fg-attn-pooled",   "minference-vertical-slash",
       "pair-lists",    "strided-lists",  "columns-previous", "columns-pooled",
-      "shared-heads",  "score-rule"};
+      "shared-heads",  "score-rule",     "columns-of-scores"};
   return names;
 }
 
@@ -354,6 +359,7 @@ Variant make_variant_of(const Case& c, const KernelTile& tile, std::uint32_t see
                      make_pattern_variant(c.variant, v, tile, random) ||
                      make_pairs_variant(c.variant, v, random) ||
                      make_distance_variant(c.variant, v, random) ||
+                     make_weights_variant(c.variant, v, random) ||
                      make_feature_variant(c.variant, v, tile, random) ||
                      make_bias_variant(c.variant, v, tile, random);
   if (!known) std::abort();  // a test names a variant without a twin

@@ -23,7 +23,7 @@ void make_window(Variant& v, Random& random) {
 void make_sigmoid(Variant& v, Random& random) {
   const auto bias = head_param(v, "bias", random, -6, 0);
   make_causal(v);
-  v.problem.is_sigmoid = true;
+  v.problem.weighting = oracle::Weighting::kSigmoid;
   v.problem.score = [=](double s, int, int, int h, int) {
     return s + bias[static_cast<std::size_t>(h)];
   };

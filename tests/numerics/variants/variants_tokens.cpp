@@ -379,6 +379,10 @@ bool make_token_variant(const std::string& name, Variant& v, KernelTile, Random&
   if (name == "joined-steps") return make_joined_steps(v, random), true;
   if (name == "bands") return make_bands(v, random), true;
   if (name == "columns-of-pairs") return make_columns_of_pairs(v, random), true;
+  if (name == "columns-of-scores") {
+    v.problem.weighting = oracle::Weighting::kLogit;
+    return make_columns_of_pairs(v, random), true;
+  }
   if (name == "prism") return make_prism(v, random), true;
   if (name == "sampled-rows") return make_sampled_rows(v, random), true;
   if (name == "subblock") return make_subblock(v, random), true;

@@ -19,10 +19,10 @@ void emit_own(Emitter& e, const Attend& attend, const Shape& shape) {
 }
 
 void emit_common(Emitter& e, const CommonKey& key) {
-  if (key.is_sigmoid) {
-    emit_sigmoid(e, key.shape);
-  } else {
+  if (has_denominator(key.weights)) {
     emit_softmax(e, key.shape, key.scales_v);
+  } else {
+    emit_plain_weights(e, key.shape, key.weights);
   }
   emit_accumulate(e, key.shape, Terms::kAll);
   emit_accumulate(e, key.shape, Terms::kNonzero);

@@ -13,7 +13,8 @@ namespace lacuna::host {
 struct CommonKey {
   Shape shape;
   DType dtype = DType::kBF16;
-  bool is_sigmoid = false, scales_v = false;
+  Weights weights = Weights::kSoftmax;
+  bool scales_v = false;
   auto operator<=>(const CommonKey&) const = default;
 };
 
@@ -30,8 +31,8 @@ void emit_sink(Emitter& e, const Expr& sink);
 void emit_scores(Emitter& e, const Attend& attend, const Shape& shape, bool partial);
 /// `rounds`: weights become e4m3 of kWeightRange * weight.
 void emit_softmax(Emitter& e, const Shape& shape, bool rounds);
-/// Weights that are sigmoids of their logits, under the same name.
-void emit_sigmoid(Emitter& e, const Shape& shape);
+/// Weights without a denominator, under the same name: sigmoids of the logits, or these themselves.
+void emit_plain_weights(Emitter& e, const Shape& shape, Weights weights);
 void emit_accumulate(Emitter& e, const Shape& shape, Terms terms);
 void emit_pack_q(Emitter& e, const Shape& shape, DType dtype);
 void emit_pack_k(Emitter& e, const Shape& shape, DType dtype);

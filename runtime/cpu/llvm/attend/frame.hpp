@@ -24,7 +24,7 @@ struct Frame {
   const float* v = nullptr;    ///< value panels of this tile: [panel][tile_k][panel columns]
   float* s = nullptr;          ///< [tile_q][padded keys]: logits, then probabilities
   float* o = nullptr;          ///< [tile_q][padded d]: accumulators
-  float* tile_max = nullptr;   ///< row maximum of this tile; -inf: no visible key
+  float* tile_max = nullptr;   ///< row maximum of this tile; -inf: no visible key (of a softmax)
   float* row_max = nullptr;    ///< running maximum
   float* row_sum = nullptr;    ///< running denominator
   float* row_shift = nullptr;  ///< running maximum, 0 where that is -inf
@@ -60,7 +60,7 @@ struct Kernels {
   /// The logit of row q that no key has. Null: there is none.
   float (*sink)(const Frame*, std::int32_t q) = nullptr;
   /// s becomes probabilities; row_max, row_sum, row_shift, pending follow. Multiples of 16 rows. Of
-  /// sigmoids row_sum is 1, and nothing else follows.
+  /// weights without a denominator row_sum is 1, and nothing else follows.
   void (*softmax)(const Frame*, std::int64_t begin, std::int64_t end) = nullptr;
   /// o = o * pending + s v; pending = 1. `accumulate` is for values that are finite; with the other
   /// one a key of weight 0 (one that the row does not see) has no part in s v, whatever it holds.

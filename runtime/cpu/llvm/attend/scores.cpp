@@ -71,7 +71,10 @@ Value* finish_logits(Emitter& e, const ScoreTile& tile, Value* dot, const Place&
     Value* seen = e.splat(lower_expr(e, tile.attend.mask, scope));
     visible = e.ir.CreateAnd(visible, e.ir.CreateOr(seen, e.splat(tile.unmasked)));
   }
-  return e.ir.CreateSelect(visible, s, e.constant_like(s, -std::numeric_limits<float>::infinity()));
+  // What has weight 0.
+  const float unseen =
+      tile.attend.normalise == Weights::kNone ? 0.0F : -std::numeric_limits<float>::infinity();
+  return e.ir.CreateSelect(visible, s, e.constant_like(s, unseen));
 }
 
 /// tile_max[row] = max over this block's keys, and over the panels before it. NaN counts as -inf.

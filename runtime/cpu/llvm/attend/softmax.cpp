@@ -74,6 +74,17 @@ void emit_row_probabilities(Emitter& e, const RowArrays& rows, Value* row, Value
   e.store(e.ir.CreateFAdd(e.load(e.f32(), place, 4), sum), place, 4);
 }
 
+/// Of the magnitude, so that no exponential overflows: t / (1 + t) or 1 / (1 + t).
+Value* emit_sigmoid(Emitter& e, Value* x) {
+  Value* magnitude = e.ir.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x);
+  Value* t =
+      emit_exp2_not_positive(e, e.ir.CreateFMul(magnitude, e.constant_like(magnitude, -kLog2OfE)));
+  Value* one = e.constant_like(x, 1);
+  Value* is_negative = e.ir.CreateFCmpOLT(x, e.constant_like(x, 0));
+  Value* numerator = e.ir.CreateSelect(is_negative, t, one);
+  return e.ir.CreateFDiv(numerator, e.ir.CreateFAdd(one, t));
+}
+
 }  // namespace
 
 void emit_softmax(Emitter& e, const Shape& shape, bool rounds) {
@@ -99,27 +110,20 @@ void emit_softmax(Emitter& e, const Shape& shape, bool rounds) {
   e.ir.CreateRetVoid();
 }
 
-void emit_sigmoid(Emitter& e, const Shape& shape) {
+void emit_plain_weights(Emitter& e, const Shape& shape, Weights weights) {
   llvm::Type* i64 = e.ir.getInt64Ty();
   llvm::Function* function =
       e.begin_function("softmax", e.ir.getVoidTy(), {e.ir.getPtrTy(), i64, i64});
   const FrameAccess frame(e, function->getArg(0));
   Value* s = frame.pointer(offsetof(Frame, s));
   Value* row_sum = frame.pointer(offsetof(Frame, row_sum));
-  Value* one = e.splat(e.constant(1.0F));
   e.loop(function->getArg(1), function->getArg(2), 1, [&](Value* row) {
     e.store(e.constant(1.0F), e.at(e.f32(), row_sum, row), 4);
+    if (weights == Weights::kNone) return;
     Value* logits = e.at(e.f32(), s, e.ir.CreateMul(row, e.index(shape.keys.padded_columns())));
     e.loop(e.index(0), e.index(shape.keys.padded_columns()), e.width, [&](Value* column) {
       Value* place = e.at(e.f32(), logits, column);
-      Value* x = e.load_vector(place);
-      // Of the magnitude, so that no exponential overflows: t / (1 + t) or 1 / (1 + t).
-      Value* magnitude = e.ir.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x);
-      Value* t = emit_exp2_not_positive(
-          e, e.ir.CreateFMul(magnitude, e.constant_like(magnitude, -kLog2OfE)));
-      Value* is_negative = e.ir.CreateFCmpOLT(x, e.constant_like(x, 0));
-      Value* numerator = e.ir.CreateSelect(is_negative, t, one);
-      e.store(e.ir.CreateFDiv(numerator, e.ir.CreateFAdd(one, t)), place, 4);
+      e.store(emit_sigmoid(e, e.load_vector(place)), place, 4);
     });
   });
   e.ir.CreateRetVoid();
