@@ -1,5 +1,6 @@
 #include "compiler/spec/spec.hpp"
 
+#include "compiler/expr/fold.hpp"
 #include "compiler/spec/enum_names.hpp"
 
 namespace lacuna {
@@ -15,6 +16,10 @@ VariantSpec without_let(VariantSpec spec) {
   spec.let.clear();
   for (VariantSpec& branch : spec.branches) branch.let.clear();
   return spec;
+}
+
+bool PredictorSpec::only_smooths() const {
+  return before.empty() && (smooth_q || smooth_k) && is_constant(keep, 1);
 }
 
 std::vector<const PredictorSpec*> VariantSpec::steps() const {

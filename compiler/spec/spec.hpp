@@ -174,6 +174,8 @@ struct PredictorSpec {
   /// the last of them kept, or keeps those as well (`joins`).
   std::vector<PredictorSpec> before;
   bool within = false, joins = false;
+  /// `true` beside `smooth`: every tile is kept, and attend's integers are smoothed.
+  bool only_smooths() const;
   bool operator==(const PredictorSpec&) const = default;
 };
 

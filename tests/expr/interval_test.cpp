@@ -224,6 +224,22 @@ TEST(interval, is_exact_for_blocks_and_strides) {
   expect_exact("(q - k) // 3 == 2", {{1, 1, 64, 64}});
 }
 
+TEST(interval, is_exact_where_products_of_parameters_are_added_to_tokens) {
+  expect_exact("(q + h * window) // 8 >= k // 4", kSizes);
+  expect_exact("k - window * window - n_h * window <= q", kSizes);
+  // A product that has wrapped to what no index is decides nothing.
+  const ProblemSize size{1, 1, 8, 8};
+  const std::vector<std::int32_t> far = {46341};
+  const std::vector<ParamSymbol> symbols = {{"far", ExprType::kI32, {}, false}};
+  const ParsedExpr parsed = parse_expr("q + far * far < k", Site::kMask, symbols);
+  ASSERT_TRUE(parsed.ok());
+  const TileClassifier classifier = classify_mask(parsed.expr);
+  const std::vector<ParamView> views = {{.data = far.data()}};
+  const Bindings bindings = bind({0, 7, 0, 7, 0, 0}, size, views);
+  EXPECT_FALSE(evaluate(classifier.must, bindings).boolean);
+  EXPECT_TRUE(evaluate(classifier.may, bindings).boolean);
+}
+
 struct Classified {
   const char *mask, *must, *may;
 };

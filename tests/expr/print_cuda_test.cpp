@@ -89,7 +89,14 @@ TEST(print_cuda, costly_parts_that_return_are_constants_of_the_body) {
             "s + float(lacuna::wrap_subtract(lacuna::modulo<8>(v0), v0))"},
            // What a condition may leave out is not worked out before it.
            {"select(k < q, log(s) * log(s), s)",
-            "k < q ? lacuna::log_approx(s) * lacuna::log_approx(s) : s"},
+            "k < q ? [&] { const float v0 = lacuna::log_approx(s); return v0 * v0; }() : s"},
+           {"select(k < q, log(s) * log(s), s) + log(q) * log(q)",
+            "const float v0 = lacuna::log_approx(float(q)); (k < q ? [&] { const float v1 = "
+            "lacuna::log_approx(s); return v1 * v1; }() : s) + v0 * v0"},
+           {"select(k < q and exp(s) * exp(s) > 2, s, select(k < 4, log(s) - 1 / log(s), 1))",
+            "k < q && [&] { const float v0 = lacuna::exp_approx(s); return v0 * v0 > 2.0f; }() ? "
+            "s : k < 4 ? [&] { const float v1 = lacuna::log_approx(s); return v1 - 1.0f / v1; }() "
+            ": 1.0f"},
            {"select(log(s) < 1, log(s), s)",
             "const float v0 = lacuna::log_approx(s); v0 < 1.0f ? v0 : s"},
            {"select(k < q and log(s) < 1, log(s), s)",

@@ -90,7 +90,8 @@ void measure_plain(Measurement& m) {
 /// The time of a launch whose tiles are known already.
 void measure_attend(Measurement& m, Extras& extras) {
   m.result.attend_us = m.result.sparse_us;
-  if (!m.document.spec.predictor || !m.options.times) return;
+  // A predictor that keeps every tile was dropped, and its kernel has nothing to keep.
+  if (m.result.selection_bytes == 0 || !m.options.times) return;
   const v1::Kernel kernel =
       prepare_spec(m.engine, reusing_twin(m.document.spec), m.document.source.path, m.inputs);
   AlignedBuffer workspace = place_workspace(kernel, m.inputs, m.place, m.errors);

@@ -76,7 +76,7 @@ std::vector<std::string> row_warnings(const Inputs& inputs, const RunResult& res
 
 /// Of a spec, or of one branch.
 std::string keep_warning(const VariantSpec& spec, const TileCounts& tiles) {
-  if (!spec.predictor || tiles.visible == 0) return "";
+  if (!spec.predictor || spec.predictor->only_smooths() || tiles.visible == 0) return "";
   if (tiles.visited == 0) return "predictor.keep holds for no visible tile: o is 0";
   if (tiles.visited < tiles.visible) return "";
   return "predictor.keep holds for every visible tile: nothing is left out";

@@ -321,15 +321,42 @@ Bounds unknown(ExprBuilder& builder, ExprType type) {
           builder.boolean(!is_f32), range, is_f32};
 }
 
+namespace {
+
+/// Values of i32 that are the same for the whole tile, and that products of parameters let be
+/// anything, are taken to be no larger than an index; whether they are is part of the guard.
+void hold_points_small(ExprBuilder& builder, std::span<Bounds> operands) {
+  constexpr ValueRange kSmall = {-kMaxIndex, kMaxIndex};
+  for (Bounds& a : operands) {
+    if (!a.is_point() || (a.range.min >= kSmall.min && a.range.max <= kSmall.max)) continue;
+    const int least = builder.literal(ExprType::kI32, kSmall.min);
+    const int most = builder.literal(ExprType::kI32, kSmall.max);
+    const int is_small = builder.make(ExprOp::kAnd, builder.make(ExprOp::kLessEqual, least, a.lo),
+                                      builder.make(ExprOp::kLessEqual, a.lo, most));
+    a.guard = builder.make(ExprOp::kAnd, a.guard, is_small);
+    a.range = kSmall;
+  }
+}
+
+ValueRange range_of(ExprOp op, ExprType operand, std::span<const Bounds> operands) {
+  std::array<ValueRange, 3> ranges;
+  for (std::size_t n = 0; n < operands.size(); ++n) ranges[n] = operands[n].range;
+  return operator_range(op, operand, {ranges.data(), operands.size()});
+}
+
+}  // namespace
+
 Bounds operator_bounds(ExprBuilder& builder, ExprOp op, ExprType operand,
-                       std::span<const Bounds> operands) {
+                       std::vector<Bounds> operands) {
   const ExprType result = op == ExprOp::kToF32   ? ExprType::kF32
                           : op == ExprOp::kToI32 ? ExprType::kI32
                                                  : operand;
-  std::array<ValueRange, 3> ranges;
-  for (std::size_t n = 0; n < operands.size(); ++n) ranges[n] = operands[n].range;
-  const ValueRange range = operator_range(op, operand, {ranges.data(), operands.size()});
-  if (result == ExprType::kI32 && !fits_i32(range)) return unknown(builder, result);
+  ValueRange range = range_of(op, operand, operands);
+  if (result == ExprType::kI32 && !fits_i32(range)) {
+    if (operand == ExprType::kI32) hold_points_small(builder, operands);
+    range = range_of(op, operand, operands);
+    if (!fits_i32(range)) return unknown(builder, result);
+  }
   Bounds bounds = Arithmetic(builder, operand, range).apply(op, operands);
   bounds.range = range;
   const std::uint32_t size =

@@ -4,7 +4,7 @@
 // bit; what NaN and infinities would break is stated in `guard`.
 #pragma once
 
-#include <span>
+#include <vector>
 
 #include "compiler/expr/bounds/ranges.hpp"
 #include "compiler/expr/builder.hpp"
@@ -29,6 +29,6 @@ Bounds unknown(ExprBuilder& builder, ExprType type);
 /// Bounds of a numeric operator; falls back to `unknown` where i32 may overflow or where the
 /// bounds would be long. `operand` is the type of the operands.
 Bounds operator_bounds(ExprBuilder& builder, ExprOp op, ExprType operand,
-                       std::span<const Bounds> operands);
+                       std::vector<Bounds> operands);
 
 }  // namespace lacuna

@@ -158,36 +158,25 @@ class CudaPrinter {
   }
 
   CudaBody print_body(const std::string& prefix) {
-    std::vector<bool> is_known;
-    for (std::size_t id = 0; id < expr_.nodes.size(); ++id)
-      is_known.push_back(!known_name(static_cast<std::int32_t>(id)).empty());
-    const std::vector<bool> is_local = repeated_parts(expr_, is_known);
+    prefix_ = prefix;
     local_names_.resize(expr_.nodes.size());
+    const auto root = static_cast<std::int32_t>(expr_.nodes.size()) - 1;
     std::vector<std::string> locals;
-    for (std::size_t id = 0; id < is_local.size(); ++id) {
-      if (!is_local[id]) continue;
-      const std::string name = prefix + std::to_string(locals.size());
-      const ExprNode& node = expr_.nodes[id];
-      locals.push_back("const " + std::string(cuda_name(node.type)) + " " + name + " = " +
-                       print_node(node).text + ";");
-      local_names_[id] = name;
-    }
-    CudaBody body(print(static_cast<std::int32_t>(expr_.nodes.size()) - 1, kTernary));
+    for (const std::int32_t id : repeated_below(root)) locals.push_back(declare(id));
+    CudaBody body(print(root, kTernary));
     body.locals = std::move(locals);
     return body;
   }
 
-  std::string print(std::int32_t id, Precedence precedence) const {
-    if (!local_names_.empty() && !local_names_[static_cast<std::size_t>(id)].empty())
-      return local_names_[static_cast<std::size_t>(id)];
-    if (std::string known = known_name(id); !known.empty()) return known;
+  std::string print(std::int32_t id, Precedence precedence) {
+    if (std::string name = name_of(id); !name.empty()) return name;
     const ExprNode& node = at(id);
     const auto [text, own] = print_node(node);
     return own < precedence ? "(" + text + ")" : text;
   }
 
   /// A parameter and its indices, as arguments of a call.
-  std::string print_element(const ExprNode& node) const {
+  std::string print_element(const ExprNode& node) {
     std::string text = names_.parameter(expr_.parameters[node.symbol]);
     for (std::size_t d = 0; d < node.children.size() && node.children[d] >= 0; ++d)
       text += ", " + print(node.children[d], kTernary);
@@ -199,6 +188,48 @@ class CudaPrinter {
     std::string text;
     Precedence precedence;
   };
+
+  /// Nodes whose values become constants before the part below `root` is printed; operands first.
+  std::vector<std::int32_t> repeated_below(std::int32_t root) const {
+    std::vector<bool> is_known;
+    for (std::size_t id = 0; id < expr_.nodes.size(); ++id)
+      is_known.push_back(!local_names_[id].empty() ||
+                         !known_name(static_cast<std::int32_t>(id)).empty());
+    const std::vector<bool> is_repeated = repeated_parts(expr_, root, is_known);
+    std::vector<std::int32_t> repeated;
+    for (std::int32_t id = 0; id <= root; ++id)
+      if (is_repeated[static_cast<std::size_t>(id)]) repeated.push_back(id);
+    return repeated;
+  }
+
+  std::string declare(std::int32_t id) {
+    const ExprNode& node = at(id);
+    const std::string name = prefix_ + std::to_string(locals_made_++);
+    std::string text = "const " + std::string(cuda_name(node.type)) + " " + name + " = " +
+                       print_node(node).text + ";";
+    local_names_[static_cast<std::size_t>(id)] = name;
+    return text;
+  }
+
+  /// What is asked for only on one side of a condition. Constants of its own are in a function that
+  /// is called there, so that the other side does not work them out.
+  std::string print_side(std::int32_t id, Precedence precedence) {
+    if (local_names_.empty() || !name_of(id).empty()) return print(id, precedence);
+    const std::vector<std::int32_t> repeated = repeated_below(id);
+    if (repeated.empty()) return print(id, precedence);
+    std::string text = "[&] { ";
+    for (const std::int32_t part : repeated) text += declare(part) + " ";
+    text += "return " + print(id, kTernary) + "; }()";
+    for (const std::int32_t part : repeated) local_names_[static_cast<std::size_t>(part)].clear();
+    return text;
+  }
+
+  /// "": the node has none, and its text is made of its operands.
+  std::string name_of(std::int32_t id) const {
+    const bool is_local =
+        !local_names_.empty() && !local_names_[static_cast<std::size_t>(id)].empty();
+    return is_local ? local_names_[static_cast<std::size_t>(id)] : known_name(id);
+  }
 
   std::string known_name(std::int32_t id) const {
     return names_.known ? names_.known(id) : std::string();
@@ -227,7 +258,7 @@ class CudaPrinter {
     return node.type == ExprType::kI32 && !fits_i32(ranges_[index]);
   }
 
-  Printed print_node(const ExprNode& node) const {
+  Printed print_node(const ExprNode& node) {
     switch (node.op) {
       case ExprOp::kLiteral:
         return {print_literal(node), node.literal < 0 ? kUnary : kPrimary};
@@ -240,9 +271,7 @@ class CudaPrinter {
       case ExprOp::kNegate:
         return print_negation(node);
       case ExprOp::kSelect:
-        return {print(node.children[0], kLogicalOr) + " ? " + print(node.children[1], kLogicalOr) +
-                    " : " + print(node.children[2], kTernary),
-                kTernary};
+        return print_select(node);
       case ExprOp::kFloorDivide:
       case ExprOp::kModulo:
         return {print_rounded_division(node), kPrimary};
@@ -260,12 +289,22 @@ class CudaPrinter {
     const Spelling sign = infix(node.op);
     if (sign.text.empty()) return {call(function_of(node), node), kPrimary};
     const auto tighter = static_cast<Precedence>(sign.precedence + 1);
-    return {print(node.children[0], sign.precedence) + " " + std::string(sign.text) + " " +
-                print(node.children[1], tighter),
-            sign.precedence};
+    const bool may_end = node.op == ExprOp::kAnd || node.op == ExprOp::kOr;
+    const std::string left = print(node.children[0], sign.precedence);
+    const std::string right =
+        may_end ? print_side(node.children[1], tighter) : print(node.children[1], tighter);
+    return {left + " " + std::string(sign.text) + " " + right, sign.precedence};
   }
 
-  std::string call(std::string_view name, const ExprNode& node) const {
+  /// One operand after the other: that is the order in which constants are counted.
+  Printed print_select(const ExprNode& node) {
+    const std::string condition = print(node.children[0], kLogicalOr);
+    const std::string if_true = print_side(node.children[1], kLogicalOr);
+    const std::string if_false = print_side(node.children[2], kTernary);
+    return {condition + " ? " + if_true + " : " + if_false, kTernary};
+  }
+
+  std::string call(std::string_view name, const ExprNode& node) {
     std::string text = std::string(name) + "(";
     for (std::size_t n = 0; n < node.children.size() && node.children[n] >= 0; ++n) {
       text += (n > 0 ? ", " : "") + print(node.children[n], kTernary);
@@ -273,7 +312,7 @@ class CudaPrinter {
     return text + ")";
   }
 
-  Printed print_negation(const ExprNode& node) const {
+  Printed print_negation(const ExprNode& node) {
     if (wraps(node)) {
       return {"lacuna::wrap_subtract(0, " + print(node.children[0], kTernary) + ")", kPrimary};
     }
@@ -281,7 +320,7 @@ class CudaPrinter {
     return {(inner.front() == '-' ? "-(" + inner + ")" : "-" + inner), kUnary};  // not `--x`
   }
 
-  std::string print_rounded_division(const ExprNode& node) const {
+  std::string print_rounded_division(const ExprNode& node) {
     const std::string name(function_of(node));
     const ExprNode& divisor = at(node.children[1]);
     if (names_.divisor) {
@@ -301,14 +340,16 @@ class CudaPrinter {
     return std::isfinite(mantissa) && mantissa > 0.5 && std::abs(exponent) < 100;
   }
 
-  std::string print_parameter(const ExprNode& node) const {
+  std::string print_parameter(const ExprNode& node) {
     return "lacuna::at(" + print_element(node) + ")";
   }
 
   const Expr& expr_;
   const CudaNames& names_;
   std::vector<ValueRange> ranges_;
-  std::vector<std::string> local_names_;  ///< of nodes that are constants of the body
+  std::string prefix_;  ///< of the names of constants
+  int locals_made_ = 0;
+  std::vector<std::string> local_names_;  ///< of nodes that are constants where text is printed
 };
 
 }  // namespace

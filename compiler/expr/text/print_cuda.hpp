@@ -36,7 +36,8 @@ std::string print_cuda(const Expr& expr, std::int32_t node, const CudaNames& nam
 /// calls a costly function and would be printed in several places is such a constant
 /// (repeated_parts.hpp), because NVRTC does not merge all equal calls: for a score with the same
 /// two logarithms in 15 places attend had 226 lg2 instead of 72, and compiled in 9.6 s instead
-/// of 3.2 (sm_90a, NVRTC 13.0).
+/// of 3.2 (sm_90a, NVRTC 13.0). What one side of a condition alone reads is a constant there: a
+/// score of MagicPIG's, whose weights are on such a side, compiles in 4.5 s instead of 38.
 struct CudaBody {
   std::vector<std::string> locals;
   std::string value;

@@ -27,15 +27,17 @@ std::vector<bool> costly_parts(const Expr& expr, const std::vector<bool>& is_kno
 
 }  // namespace
 
-std::vector<bool> repeated_parts(const Expr& expr, const std::vector<bool>& is_known) {
+std::vector<bool> repeated_parts(const Expr& expr, std::int32_t root,
+                                 const std::vector<bool>& is_known) {
   const std::size_t count = expr.nodes.size();
   constexpr std::uint32_t kMany = 2;
   const std::vector<bool> is_part = costly_parts(expr, is_known);
   std::vector<bool> is_repeated(count), is_needed(count);
   std::vector<std::uint32_t> places(count);  // where it is printed, at most kMany
-  is_needed.back() = true;
-  places.back() = 1;
-  for (std::size_t id = count; id-- > 0;) {  // operands come behind what reads them
+  is_needed[static_cast<std::size_t>(root)] = true;
+  places[static_cast<std::size_t>(root)] = 1;
+  for (auto id = static_cast<std::size_t>(root) + 1;
+       id-- > 0;) {  // operands come behind what reads them
     const ExprNode& node = expr.nodes[id];
     if (places[id] == 0 || is_known[id]) continue;
     is_repeated[id] = places[id] == kMany && is_needed[id] && is_part[id];

@@ -63,6 +63,7 @@ class ConditionRules {
     adds_to_one_ = has_sum && (rows_of_tile(estimate->q, step.tile_q) == 1 ||
                                estimate->reduce == Reduce::kSum);
     const bool is_constant =
+        step.only_smooths() ||
         check_condition({"predictor.keep", &step.keep, "nothing is left out",
                          step.joins ? "the step adds nothing" : "no tile is computed, and o is 0"});
     if (compares && !is_constant) check_direction_of_keep(step.keep);

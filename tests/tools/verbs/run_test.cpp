@@ -126,6 +126,27 @@ TEST_F(Run, WritesTheRightOutputAndTheTilesThatWereVisited) {
   EXPECT_EQ(tiles.bytes.substr(0, 15), std::string("\1\1\0\0\0\1\1\1\1\0\1\1\1\1\1", 15));
 }
 
+TEST_F(Run, APredictorMaySmoothAndKeepEverything) {
+  const std::string spec = scratch_.write("sage.json", R"({
+    "version": 1, "name": "sage", "attention": { "mask": "k <= q" },
+    "predictor": { "tile": { "q": 128, "k": 64 }, "smooth": ["k"], "keep": "true" },
+    "quantise": { "qk": { "bits": 8 } }, "tile": { "q": 128, "k": 64 }
+  })");
+  const CommandResult result =
+      run_lacuna({"run", spec, "--device", "cpu", "--input", input_, "--json"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_EQ(result.err, "");
+  const auto document = parse_document(result);
+  EXPECT_EQ(document["warnings"], nlohmann::json::array());
+  EXPECT_EQ(document["tiles"]["visited"], kHeads * kVisibleTiles);
+  EXPECT_EQ(document["selection_bytes"], 0) << "there is no decision to keep";
+  EXPECT_LT(document["error"]["rel_l1"].get<double>(), 0.02);
+  const CommandResult timed = run_lacuna({"bench", spec, "--device", "cpu", "--shape", "h=1,n=128",
+                                          "--head-dim", "64", "--seconds", "0.01", "--json"});
+  ASSERT_EQ(timed.status, 0) << timed.err;
+  EXPECT_EQ(parse_document(timed)["launches"].size(), 2U) << "itself and dense attention";
+}
+
 TEST_F(Run, AThresholdAboveEverythingGatesAllButTheExemptTiles) {
   const std::string mask = scratch_.file("mask.npy");
   const CommandResult result =
