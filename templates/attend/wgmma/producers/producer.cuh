@@ -96,6 +96,8 @@ class WgmmaProducer {
   /// have O of a row to store and the first weights of a row to compute, and need keys later than
   /// at any other. There are no registers for two rows: one of them waits in shared memory.
   __device__ __forceinline__ void produce_rows_looked_up_early() {
+    static_assert(Config::kStages + 3 + ceil_div(code_places<Config>(), 2) <= Shape::kRowSlots,
+                  "a row is noted while the slot of the row before may still be awaited");
     RowCounter counter(loads_.args.schedule.next_row);
     look_up(block_index());
     while (next_row().work_index < work_indices()) {
