@@ -116,6 +116,10 @@ std::string type_help(const SourceText& source, const JsonNode& node, const Spec
       return "no formula is read here; left out it is " + std::string(field.fallback);
     }
     if (node.is_string("auto")) return "\"auto\" stands alone, and not in a list";
+    if (!field.values.empty()) {  // the name of a format, say: `doc` tells which number that is
+      const std::string_view doc = field.doc.substr(0, field.doc.size() - 1);  // without its period
+      return "legal values: " + integers_text(field) + " (" + std::string(doc) + ")";
+    }
   }
   if (field.kind == SpecFieldKind::kBound && node.is(Kind::kArray))
     return "one number stands for all elements; a table comes with each launch: leave it out";
