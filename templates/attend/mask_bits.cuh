@@ -246,7 +246,8 @@ __device__ __forceinline__ bool leaves_out_keys(const Args& args, const Lane& la
   return some;
 }
 
-/// Ranges of a mask that has conditions besides. Most tiles lie in them.
+/// Applies the ranges of a mask that has conditions as well. Most tiles lie inside the ranges, and
+/// there is nothing to do then.
 template <class Hooks, int kBlocks, WeightKind kKind = WeightKind::kSoftmax, class Args, class Lane>
 __device__ __forceinline__ void apply_ranges_besides(const Args& args, float (*scores)[4],
                                                      const Lane& lane, int k, int b) {

@@ -69,36 +69,24 @@ __device__ __forceinline__ void weigh_step(SoftmaxRows& rows, u32 (&weights)[4],
   }
 }
 
-/// The same of weights 1 / (1 + exp(-score)), which nothing is relative to. A score of -inf has
-/// weight 0.
-template <class Element, int kKeyBlocks>
-__device__ __forceinline__ void weigh_step_sigmoid(u32 (&weights)[4],
+/// The same of weights that nothing divides, and that are relative to nothing: `weight` makes each
+/// of its score.
+template <class Element, int kKeyBlocks, class Weight>
+__device__ __forceinline__ void weigh_step_plainly(u32 (&weights)[4],
                                                    const float (&scores)[kKeyBlocks][4], int step,
-                                                   float to_log2) {
-  const auto sigmoid = [&](float score) {
-    return reciprocal_approx(1.0f + exp2_approx(score * -to_log2));
-  };
+                                                   const Weight& weight) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const float(&block)[4] = scores[2 * step + half];
 #pragma unroll
     for (int r = 0; r < 2; ++r)
-      weights[2 * half + r] = pack<Element>(sigmoid(block[2 * r]), sigmoid(block[2 * r + 1]));
+      weights[2 * half + r] = pack<Element>(weight(block[2 * r]), weight(block[2 * r + 1]));
   }
 }
 
-/// The same of scores that are weights themselves; `unit`: scores -> natural units.
-template <class Element, int kKeyBlocks>
-__device__ __forceinline__ void weigh_step_score(u32 (&weights)[4],
-                                                 const float (&scores)[kKeyBlocks][4], int step,
-                                                 float unit) {
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    const float(&block)[4] = scores[2 * step + half];
-#pragma unroll
-    for (int r = 0; r < 2; ++r)
-      weights[2 * half + r] = pack<Element>(block[2 * r] * unit, block[2 * r + 1] * unit);
-  }
+/// 1 / (1 + exp(-score)); 0 of a score of -inf.
+__device__ __forceinline__ float sigmoid_approx(float score, float to_log2) {
+  return reciprocal_approx(1.0f + exp2_approx(score * -to_log2));
 }
 
 /// log2 of what weights are multiplied by before they are rounded to e4m3: of 448, its largest.

@@ -31,9 +31,9 @@ void write_mask(CudaWriter& out, const Expr& mask) {
              pointer, text.rest);
 }
 
-/// Whether the mask lets through all pairs of a tile, or any. A bound divides many times by the
-/// same number, so its reciprocal is made once, and parameters are read once: fewer instructions,
-/// of which NVRTC inlines each.
+/// Prints whether the mask lets through all pairs of a tile (`tile_full`), or any (`tile_visible`).
+/// Such a formula divides by the same number many times, so the reciprocal of that number is
+/// computed once, and each parameter is read once: NVRTC inlines whatever is computed again.
 void write_tile_bound(CudaWriter& out, const std::string& name, const Expr& bound) {
   const char* pointer = "/attention/mask";
   const std::string signature =
@@ -47,11 +47,12 @@ void write_tile_bound(CudaWriter& out, const std::string& name, const Expr& boun
   write_hook(out, signature, pointer, text.rest);
 }
 
+/// How many elements of parameters a formula reads.
 std::size_t parameters_of(const Expr& expr) {
   return static_cast<std::size_t>(std::ranges::count_if(
       expr.nodes, [](const ExprNode& node) { return node.op == ExprOp::kParameter; }));
 }
-/// Of these, how many are read at a place that a token gives.
+/// How many of these have an index that depends on the query or the key.
 std::size_t elements_at_tokens(const Expr& expr) {
   return parameters_of(expr) - constant_elements(expr, kPairVariables).size();
 }

@@ -66,8 +66,9 @@ void write_element(CudaWriter& out, const ElementPart& part, int number, const C
 }
 
 /// A score taken apart (compiler/expr/parts/score_parts.hpp): what a row has of it, and what is
-/// left for each score, or for each distance and key (shared_parts.hpp), and elements that lie on a
-/// line or have places of the row and of the key (element_parts.hpp).
+/// left for each score, or for each distance and key (shared_parts.hpp), and the elements of tables
+/// that are found by a line of keys, or by indices of the row plus indices of the key
+/// (element_parts.hpp).
 void write_score_parts(CudaWriter& out, const Expr& score) {
   const ScoreParts parts = split_score(score);
   const SharedParts shared =

@@ -22,7 +22,8 @@ class AlongTokens {
   bool reads_token(int id) { return facts(id).reads_token; }
   /// Of an integer: may its exact value not fit i32?
   bool may_wrap(int id) { return facts(id).may_wrap; }
-  /// The same of what an operator makes of two integers, which may fold to a literal.
+  /// The same of the result of an operator on two integers. It is asked before a node is made of
+  /// them, because two literals fold to one that has wrapped already.
   bool may_wrap(ExprOp op, int a, int b);
 
   /// What a number gains from a token to the next, itself without the token: a new node, of the

@@ -323,8 +323,9 @@ Bounds unknown(ExprBuilder& builder, ExprType type) {
 
 namespace {
 
-/// Values of i32 that are the same for the whole tile, and that products of parameters let be
-/// anything, are taken to be no larger than an index; whether they are is part of the guard.
+/// An i32 operand that has one value for the whole tile may be a product of parameters, whose range
+/// is all of i32. It is assumed to be no larger than an index, and its guard gets the condition
+/// that it is.
 void hold_points_small(ExprBuilder& builder, std::span<Bounds> operands) {
   constexpr ValueRange kSmall = {-kMaxIndex, kMaxIndex};
   for (Bounds& a : operands) {

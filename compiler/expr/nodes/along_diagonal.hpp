@@ -10,7 +10,8 @@
 namespace lacuna {
 
 /// Of each node: does it depend on the distance q - k alone, besides heads, batch entries and
-/// lengths? Also for queries and keys up to 15 tokens from those of the launch.
+/// lengths? The answer holds for queries and keys up to 15 tokens outside of the launch's as well,
+/// for which a kernel may evaluate it.
 std::vector<bool> nodes_of_distance(const Expr& formula);
 
 }  // namespace lacuna

@@ -12,7 +12,7 @@ namespace lacuna {
 /// The formula whose root is a node of this one.
 Expr part_at(const Expr& formula, std::size_t node);
 
-/// The formula with a variable in the place of a node. It must not read that variable itself.
+/// The formula in which `variable` replaces a node. The formula must not read `variable` elsewhere.
 Expr with_variable_at(const Expr& formula, std::size_t node, Variable variable);
 
 }  // namespace lacuna

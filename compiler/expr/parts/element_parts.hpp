@@ -1,6 +1,6 @@
-// Elements of tables in the rest of a score formula (shared_parts.hpp) whose addresses a kernel
-// need not compute from all indices for each score: elements along a line of keys (table_line.hpp),
-// and elements whose indices are a term of the query plus a term of the key (index_parts.hpp).
+// Elements of tables in the rest of a score formula (shared_parts.hpp) for which a kernel does not
+// compute every index again for each score: elements along a line of keys (table_line.hpp), and
+// elements whose indices are a term of the query plus a term of the key (index_parts.hpp).
 //
 //   bias[q, k]                            on a line
 //   rows[q, k // w] + bias[k % w - q]     both by parts of their indices
@@ -15,7 +15,7 @@
 namespace lacuna {
 
 struct ElementPart {
-  Variable variable;  ///< which no rest reads, and which stands for the element
+  Variable variable;  ///< takes the element's place in the rest; score formulas do not read it
   Expr element;       ///< f32
   std::optional<TableLine> line;
   std::vector<IndexParts> indices;  ///< where it lies on no line

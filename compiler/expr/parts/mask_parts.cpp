@@ -102,7 +102,8 @@ class ConditionJoiner {
   std::vector<bool> is_of_distance_, reads_query_, reads_key_;
 };
 
-/// Ranges of all that is no condition on the distance; nullopt where that is more than ranges.
+/// Splits a mask into conditions on the distance, and ranges for all its other conditions. nullopt:
+/// there is no condition on the distance, or the others are more than ranges.
 std::optional<MaskParts> split_by_distance(const Expr& mask, const Nodes& conditions) {
   MaskParts parts;
   ConditionJoiner joiner(mask, parts);
@@ -116,7 +117,8 @@ std::optional<MaskParts> split_by_distance(const Expr& mask, const Nodes& condit
   return parts;
 }
 
-/// Ranges of what is ranges, and conditions of what is left.
+/// Splits a mask into ranges, for as many of its conditions as ranges can stand for, and conditions
+/// on the distance, the key or the query. nullopt: another condition is left.
 std::optional<MaskParts> split_by_ranges(const Expr& mask, const Nodes& conditions) {
   MaskParts parts;
   Nodes of_ranges, others;

@@ -1,8 +1,8 @@
-// A mask, taken apart by what a kernel finds out which keys a row sees with: ranges of keys for
-// each row (key_ranges.hpp), and conditions that depend on the distance q - k alone
-// (along_diagonal.hpp), on the key alone or on the query alone, joined by and, or and not. A kernel
-// asks these once for each distance, key and query of a warp; a key is seen where ranges and
-// conditions let it through.
+// A mask, taken apart into what tells a kernel which keys a row sees: ranges of keys for each row
+// (key_ranges.hpp), and conditions that depend on the distance q - k alone (along_diagonal.hpp), on
+// the key alone or on the query alone, joined by and, or and not. A kernel evaluates a condition
+// once for each distance, key or query of a warp. A row sees the keys that both its ranges and the
+// conditions let through.
 //
 //   k <= q and q - k < window                       ranges alone
 //   k <= q and (q - k) % 4 == 0                     one condition on the distance

@@ -36,8 +36,8 @@ std::vector<bool> repeated_parts(const Expr& expr, std::int32_t root,
   std::vector<std::uint32_t> places(count);  // where it is printed, at most kMany
   is_needed[static_cast<std::size_t>(root)] = true;
   places[static_cast<std::size_t>(root)] = 1;
-  for (auto id = static_cast<std::size_t>(root) + 1;
-       id-- > 0;) {  // operands come behind what reads them
+  // From the root down: operands come behind what reads them.
+  for (auto id = static_cast<std::size_t>(root) + 1; id-- > 0;) {
     const ExprNode& node = expr.nodes[id];
     if (places[id] == 0 || is_known[id]) continue;
     is_repeated[id] = places[id] == kMany && is_needed[id] && is_part[id];

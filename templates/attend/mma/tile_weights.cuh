@@ -14,14 +14,15 @@ __device__ __forceinline__ void weigh_tile(Block& at, typename Block::Weights& w
   using Shape = typename Block::Shape;
   using Element = typename Block::Element;
   if constexpr (!has_denominator<Config>()) {
+    const auto weight = [&](float score) {
+      if constexpr (weight_kind<Config>() == WeightKind::kSigmoid)
+        return sigmoid_approx(score, at.to_log2);
+      else
+        return score * at.unit;
+    };
 #pragma unroll
-    for (int step = 0; step < Shape::kKeySteps; ++step) {
-      if constexpr (weight_kind<Config>() == WeightKind::kSigmoid) {
-        weigh_step_sigmoid<Element>(weights[step], scores, step, at.to_log2);
-      } else {
-        weigh_step_score<Element>(weights[step], scores, step, at.unit);
-      }
-    }
+    for (int step = 0; step < Shape::kKeySteps; ++step)
+      weigh_step_plainly<Element>(weights[step], scores, step, weight);
     decay[0] = decay[1] = 1.0f;
     return;
   }

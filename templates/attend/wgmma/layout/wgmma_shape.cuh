@@ -193,6 +193,10 @@ struct WgmmaShape {
   /// (attend/wgmma/producers/converting_producer.cuh).
   static constexpr bool kMakesRows = has_e4m3_rows<Config>();
 
+  /// The producer finds tiles by the mask of one launch, and not in lists or for sequences.
+  static constexpr bool kWalksMask =
+      !(Config::kUsesLists || Config::kGathers || packs_heads<Config>());
+
   using QueryTile = PanelTile<kWarpgroupRows, Config::kHeadDim>;  ///< of one warpgroup
   using OutputTile = PanelTile<kWarpgroupRows, kHeadDimV>;        ///< in the place of its queries
   /// Accumulators of the output, 8 columns each: of whole panels of V, as wgmma multiplies them.

@@ -27,13 +27,12 @@ struct WgmmaControl {
                                        : 1];  ///< of `rows`, where they are split
   /// Of each place of `rows`, for the other warps of the producer: the leading one has written it.
   unsigned long long row_noted[Shape::kProducerWarps > 1 ? Shape::kRowSlots : 1];
-  /// Where the producer looks rows up early (looks_up_early), what it does not hold in registers:
-  /// the next row, and what is left of the one it loads.
-  static constexpr bool kLooksUp =
-      !(Config::kUsesLists || Config::kGathers || packs_heads<Config>());
+  /// Where the producer looks rows up early (WgmmaProducer), what it does not hold in registers:
+  /// the next row, and what is left of the row that it loads. Besides messages each has a walk, of
+  /// up to 5 words, and a number or padding.
   static constexpr int kMessageWords = sizeof(typename Shape::Message) / 4;
-  alignas(8) u32 next_row[kLooksUp ? 6 + kMessageWords : 1];
-  alignas(8) u32 steps_left[kLooksUp ? 6 + 2 * kMessageWords : 1];
+  alignas(8) u32 next_row[Shape::kWalksMask ? 6 + kMessageWords : 1];
+  alignas(8) u32 steps_left[Shape::kWalksMask ? 6 + 2 * kMessageWords : 1];
   int schedule_part;  ///< of the schedule of sequences, that the block makes next
   /// Of each slot of K: what is added to the logits of its keys.
   alignas(16) float column_bias[Config::kHasColumnBias ? Config::kStages : 1]

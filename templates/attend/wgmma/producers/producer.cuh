@@ -8,6 +8,20 @@
 
 namespace lacuna {
 
+/// Does the look-up of a row take longer than a step? That is so where a mask has to be asked,
+/// because it is more than ranges of keys, and where a parameter of each token gives the range. For
+/// masks of several ranges the producer has too few registers to look up early.
+template <class Config, class Hooks>
+__host__ __device__ constexpr bool looks_up_early() {
+  if constexpr (!Config::kHasMask || !WgmmaShape<Config>::kWalksMask) {
+    return false;
+  } else if constexpr (!kHasCheapMask<Config, Hooks>) {
+    return true;
+  } else {
+    return Hooks::MaskRow::kRanges == 1 && Hooks::MaskRow::kReadsTokens;
+  }
+}
+
 /// `Loads`: StepLoads, or CodeLoads where keys and values are codes.
 template <class Config, class Hooks, class Args, class Loads = StepLoads<Config, Args>>
 class WgmmaProducer {
@@ -19,7 +33,6 @@ class WgmmaProducer {
   /// A warp that brings keys brings values, too, a step later.
   static constexpr bool kBringsBoth =
       Loads::kBringsKeys && Loads::kBringsValues && !Shape::kLooksAhead;
-  static constexpr bool kLooksUpEarly = looks_up_early<Config, Hooks>();
 
  public:
   static constexpr int kWarps = 1;  ///< that run, if no other producer makes several of this
@@ -34,7 +47,7 @@ class WgmmaProducer {
       produce_together();
     } else if constexpr (packs_heads<Config>()) {
       produce_items();
-    } else if constexpr (kLooksUpEarly) {
+    } else if constexpr (looks_up_early<Config, Hooks>()) {
       produce_rows_looked_up_early();
     } else if (block_index() < work_indices()) {
       produce_rows();
@@ -78,23 +91,24 @@ class WgmmaProducer {
     }
   }
 
-  /// What is left of a row: `step` is to be loaded, then `next`, if that has a tile, and what
-  /// `walk` finds.
+  /// The steps of a row that are still to be loaded: `step`, then `next`, if that has a tile, then
+  /// those that `walk` finds.
   struct StepsToLoad {
     Walk walk;
     Message step, next;
   };
-  /// A row that was looked up, which is noted in `rows`: its first step, and what follows.
+  /// A row that was looked up and is noted in `rows`: its first step, and the walk over the others.
   struct NextRow {
     int work_index;
     Walk walk;
     Message first;
   };
 
-  /// The same where a look-up takes so long that the last keys of a row would come too late: a row
-  /// is looked up before the second step of the one before it is loaded. At that time consumers
-  /// have O of a row to store and the first weights of a row to compute, and need keys later than
-  /// at any other. There are no registers for two rows: one of them waits in shared memory.
+  /// The same where a look-up takes so long that the last keys of the row under way would be loaded
+  /// too late: each row is looked up before the second step of the row before it is loaded. At that
+  /// time consumers still store O of the previous row and compute the first weights of this one, so
+  /// they need the next keys later than at any other time. The registers do not hold two rows: one
+  /// of them waits in shared memory.
   __device__ __forceinline__ void produce_rows_looked_up_early() {
     static_assert(Config::kStages + 3 + ceil_div(code_places<Config>(), 2) <= Shape::kRowSlots,
                   "a row is noted while the slot of the row before may still be awaited");

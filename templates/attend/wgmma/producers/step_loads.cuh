@@ -11,20 +11,6 @@
 
 namespace lacuna {
 
-/// Does the look-up of a row take longer than a step? It does where a mask is asked that is no
-/// ranges, or whose range is given by a parameter of each token. Several ranges have no registers
-/// for it.
-template <class Config, class Hooks>
-__host__ __device__ constexpr bool looks_up_early() {
-  if constexpr (!Config::kHasMask || Config::kUsesLists || packs_heads<Config>()) {
-    return false;
-  } else if constexpr (!kHasCheapMask<Config, Hooks>) {
-    return true;
-  } else {
-    return Hooks::MaskRow::kRanges == 1 && Hooks::MaskRow::kReadsTokens;
-  }
-}
-
 /// Brings the queries of a work tile; by one whole warp.
 template <class Config, class Args, class Row>
 __device__ __forceinline__ void load_query_tiles(const Args& args, const WgmmaSmem<Config>& smem,
