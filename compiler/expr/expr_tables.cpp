@@ -113,7 +113,10 @@ constexpr std::array kOperators = std::to_array<OperatorInfo>({
     {kAdd, "+", kInfix, 2, kPrecedenceSum, Signature::kNumeric, "sum; i32 wraps"},
     {kSubtract, "-", kInfix, 2, kPrecedenceSum, Signature::kNumeric, "difference; i32 wraps"},
     {kMultiply, "*", kInfix, 2, kPrecedenceProduct, Signature::kNumeric, "product; i32 wraps"},
-    {kDivide, "/", kInfix, 2, kPrecedenceProduct, Signature::kFloat, "quotient, always f32"},
+    {kDivide, "/", kInfix, 2, kPrecedenceProduct, Signature::kFloat,
+     "quotient, always f32; in attention.score on a GPU to 2^-22 of its value, unless a condition "
+     "or "
+     "an integer is made of it"},
     {kFloorDivide, "//", kInfix, 2, kPrecedenceProduct, Signature::kInteger,
      "quotient rounded toward minus infinity; x // 0 is 0"},
     {kModulo, "%", kInfix, 2, kPrecedenceProduct, Signature::kInteger,
@@ -149,7 +152,8 @@ constexpr std::array kOperators = std::to_array<OperatorInfo>({
     {kExp2, "exp2", kCall, 1, kPrecedencePrimary, Signature::kFloat, "exp2(x): 2 to the power x"},
     {kLog, "log", kCall, 1, kPrecedencePrimary, Signature::kFloat, "log(x): natural logarithm"},
     {kLog2, "log2", kCall, 1, kPrecedencePrimary, Signature::kFloat, "log2(x): base 2 logarithm"},
-    {kSqrt, "sqrt", kCall, 1, kPrecedencePrimary, Signature::kFloat, "sqrt(x): square root"},
+    {kSqrt, "sqrt", kCall, 1, kPrecedencePrimary, Signature::kFloat,
+     "sqrt(x): square root, as exact as a quotient"},
     {kTanh, "tanh", kCall, 1, kPrecedencePrimary, Signature::kFloat,
      "tanh(x); in attention.score on a GPU to 2^-11 of its value"},
     {kFloor, "floor", kCall, 1, kPrecedencePrimary, Signature::kFloat,

@@ -81,11 +81,12 @@ ConfigField has_mask(const Expr& mask) {
 ConfigField split_kv_field(const AttendPlan& chosen) {
   return integer("kSplitKv", chosen.split_kv, "/tile/split_kv");
 }
+void add_weight_kind(const Attend& attend, std::vector<ConfigField>& fields) {
+  if (has_denominator(attend.normalise)) return;
+  const char* kind = attend.normalise == Weights::kSigmoid ? "kSigmoid" : "kScore";
+  fields.push_back(enumerator("WeightKind", "kWeightKind", kind, "/attention/normalise"));
+}
 void add_row_end_fields(const Attend& attend, std::vector<ConfigField>& fields) {
-  if (!has_denominator(attend.normalise)) {
-    const char* kind = attend.normalise == Weights::kSigmoid ? "kSigmoid" : "kScore";
-    fields.push_back(enumerator("WeightKind", "kWeightKind", kind, "/attention/normalise"));
-  }
   if (!attend.sink.empty()) fields.push_back(boolean("kHasSink", true, "/attention/sink"));
   if (attend.lse_base == LseBase::k2)
     fields.push_back(boolean("kLseIsBase2", true, "/attention/lse_base"));

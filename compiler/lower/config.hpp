@@ -34,6 +34,7 @@ ConfigField split_kv_field(const AttendPlan& chosen);
 /// where bounds do.
 void add_pair_fields(const Attend& attend, std::vector<ConfigField>& fields);
 /// Of who writes a row's results; only where they differ from plain softmax with a natural lse.
+void add_weight_kind(const Attend& attend, std::vector<ConfigField>& fields);
 void add_row_end_fields(const Attend& attend, std::vector<ConfigField>& fields);
 
 /// The device's names.

@@ -6,8 +6,10 @@ namespace {
 constexpr Relief kReliefs[] = {
     {.reason = ""},
     {.reason = "registers spill in three warpgroups", .most_warpgroups = 2},
+    {.reason = "registers spill beside queries", .most_warpgroups = 2, .keeps_queries = false},
     {.reason = "registers spill with the scores of 128 keys",
      .most_warpgroups = 2,
+     .keeps_queries = false,
      .most_step_keys = 64},
     {.reason = "registers spill in the wgmma family", .asks_for_mma = true},
     {.reason = "registers spill with more keys", .asks_for_mma = true, .most_tile_k = 32},

@@ -15,6 +15,19 @@ __device__ __forceinline__ float log2_approx(float x) {
   return y;
 }
 
+__device__ __forceinline__ float sqrt_approx(float x) {
+  float y;
+  asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
+/// Of all sizes, denormal ones too.
+__device__ __forceinline__ float divide_approx(float a, float b) {
+  float quotient;
+  asm("div.full.f32 %0, %1, %2;" : "=f"(quotient) : "f"(a), "f"(b));
+  return quotient;
+}
+
 /// To 2^-11 of the value.
 __device__ __forceinline__ float fast_tanh(float x) {
   float y;

@@ -3,6 +3,7 @@
 //   LSE = log(sum over shares of exp(LSE_s)),  O = sum over shares of exp(LSE_s - LSE) * O_s
 //
 // A share that saw nothing has no weight; a row that saw nothing in any has O = 0 and LSE = -inf.
+// Without a denominator O is the plain sum over the shares that saw a key.
 // A sink (attend/row_ends.cuh) is one more term of the sum here, and in no share.
 #pragma once
 
@@ -58,7 +59,9 @@ struct ShareWeights {
 template <class Config, class Hooks, class Args, class Shares>
 __device__ __forceinline__ float combined_sum(const Args& args, const CombinedRow& row,
                                               const Shares& shares) {
-  if constexpr (has_sink<Config>()) {
+  if constexpr (!has_denominator<Config>()) {
+    return 1.0f;
+  } else if constexpr (has_sink<Config>()) {
     const float sink = Hooks::sink(args, row.q, row.h, row.b);
     return with_sink(shares.sum, (sink - shares.heaviest_lse) * kLog2E);
   } else {

@@ -23,6 +23,12 @@ struct SoftmaxRows {
   }
 };
 
+/// Weights without a denominator: the row ends like one whose weights add up to 1 over the lanes of
+/// a quad, so O is divided by 1, and the shares of a split work tile count alike.
+__device__ __forceinline__ void note_plain_sum(SoftmaxRows& rows) {
+  rows = {{0.0f, 0.0f}, {0.25f, 0.25f}};
+}
+
 template <int kKeyBlocks>
 __device__ __forceinline__ void row_maxima(float (&maxima)[2],
                                            const float (&scores)[kKeyBlocks][4]) {

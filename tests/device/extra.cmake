@@ -136,12 +136,13 @@ set(short_tier
   int8_lists_narrow_d64_bf16_sm_90a int8_lists_causal_d64_bf16_sm_90a int8_tile_gate_d64_bf16_sm_90a
   int8_gap_or_max_d64_bf16_sm_90a int8_closing_gate_d64_bf16_sm_90a flash_decoding_d128_bf16_sm_90a
   split_dense_d256_f16_sm_90a split_window_d64_bf16_sm_90a split_lists_narrow_d64_bf16_sm_90a
-  split_int8_lists_d64_bf16_sm_90a split_topk_blocks_d64_bf16_sm_90a
+  split_int8_lists_d64_bf16_sm_90a split_scores_d64_bf16_sm_90a split_topk_blocks_d64_bf16_sm_90a
   sink_d64_bf16_sm_90a row_sink_d128_f16_sm_100a int8_sink_d64_bf16_sm_90a int8_sink_d64_bf16_sm_100a
   split_row_sink_d64_bf16_sm_100a split_row_sink_d64_bf16_sm_90a
-  sigmoid_d64_bf16_sm_100a
-  hstu_d64_bf16_sm_100a relu_squared_d64_bf16_sm_100a retention_d128_f16_sm_100a linear_dilated_d64_bf16_sm_100a
-  int8_linear_d64_bf16_sm_100a columns_of_scores_d64_bf16_sm_100a
+  sigmoid_d64_bf16_sm_100a sigmoid_d64_bf16_sm_90a sigmoid_d64_bf16_sm_90a_sequences
+  hstu_d64_bf16_sm_90a relu_squared_d64_bf16_sm_100a relu_squared_d64_bf16_sm_90a retention_d128_f16_sm_100a
+  retention_d128_f16_sm_90a linear_dilated_d64_bf16_sm_100a linear_dilated_d64_bf16_sm_90a
+  int8_linear_d64_bf16_sm_100a columns_of_scores_d64_bf16_sm_100a columns_of_scores_d64_bf16_sm_90a
   divided_window_d64_bf16_sm_100a divided_window_d64_bf16_sm_90a
   values_d64_bf16_sm_100a values_d64_bf16_sm_90a
   documents_d64_bf16_sm_100a documents_d64_bf16_sm_90a pair_mask_d128_f16_sm_100a pair_mask_d128_f16_sm_90a
@@ -262,19 +263,23 @@ foreach(arch sm_100a sm_90a)
 endforeach()
 
 # Weights without a denominator: sigmoids, and scores themselves.
-device_kernel(specs/sigmoid.json 64 bf16)
-device_kernel(specs/sigmoid.json 128 f16)
-foreach(name relu-squared linear-dilated int8-linear columns-of-scores)
-  device_kernel(tests/device/specs/${name}.json 64 bf16)
+foreach(arch sm_100a sm_90a)
+  device_kernel(specs/sigmoid.json 64 bf16 ${arch})
+  foreach(name relu-squared linear-dilated columns-of-scores)
+    device_kernel(tests/device/specs/${name}.json 64 bf16 ${arch})
+  endforeach()
+  device_kernel(tests/device/specs/retention.json 128 f16 ${arch})
 endforeach()
-device_kernel(tests/device/specs/retention.json 128 f16)
-device_kernel(specs/hstu.json 64 bf16)
+device_kernel(specs/sigmoid.json 128 f16 sm_90a)
+device_kernel(specs/sigmoid.json 64 bf16 sm_90a sequences)
+device_kernel(specs/hstu.json 64 bf16 sm_90a)
+device_kernel(tests/device/specs/int8-linear.json 64 bf16)
 
 # Split rows, whose results are merged, in both families.
 foreach(arch sm_100a sm_90a)
   device_kernel(specs/flash-decoding.json 128 bf16 ${arch})
   foreach(name split-dense split-window split-lists split-lists-narrow split-int8-lists
-               split-streaming split-topk-blocks)
+               split-streaming split-topk-blocks split-scores)
     device_kernel(tests/device/specs/${name}.json 64 bf16 ${arch})
   endforeach()
 endforeach()

@@ -40,7 +40,7 @@ CudaNames cuda_names(Tiling tiling) {
 
 CudaNames score_names() {
   CudaNames names = cuda_names(Tiling::kAttend);
-  names.has_fast_tanh = true;
+  names.approximates = true;
   return names;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "compiler/expr/bounds/ranges.hpp"
+#include "compiler/expr/nodes/deciding_nodes.hpp"
 #include "compiler/expr/number_text.hpp"
 #include "compiler/expr/text/repeated_parts.hpp"
 
@@ -73,8 +74,9 @@ Spelling infix(ExprOp op) {
   }
 }
 
-/// The function for an operator whose operands are f32 or i32.
-std::string_view function(ExprOp op, bool is_f32, bool has_fast_tanh) {
+/// The function for an operator whose operands are f32 or i32. `approximates`: nothing depends on
+/// its last digits.
+std::string_view function(ExprOp op, bool is_f32, bool approximates) {
   switch (op) {
     case ExprOp::kToF32:
       return "float";
@@ -93,9 +95,9 @@ std::string_view function(ExprOp op, bool is_f32, bool has_fast_tanh) {
     case ExprOp::kLog2:
       return "lacuna::log2_approx";
     case ExprOp::kSqrt:
-      return "sqrtf";
+      return approximates ? "lacuna::sqrt_approx" : "sqrtf";
     case ExprOp::kTanh:
-      return has_fast_tanh ? "lacuna::fast_tanh" : "lacuna::tanh_approx";
+      return approximates ? "lacuna::fast_tanh" : "lacuna::tanh_approx";
     case ExprOp::kFloor:
       return "floorf";
     case ExprOp::kCeil:
@@ -152,7 +154,8 @@ std::string print_literal(const ExprNode& node) {
 
 class CudaPrinter {
  public:
-  CudaPrinter(const Expr& expr, const CudaNames& names) : expr_(expr), names_(names) {
+  CudaPrinter(const Expr& expr, const CudaNames& names)
+      : expr_(expr), names_(names), decides_(deciding_nodes(expr)) {
     ranges_.reserve(expr.nodes.size());
     for (const ExprNode& node : expr.nodes) ranges_.push_back(range_of(node));
   }
@@ -236,8 +239,13 @@ class CudaPrinter {
   }
 
   const ExprNode& at(std::int32_t id) const { return expr_.nodes[static_cast<std::size_t>(id)]; }
+  std::size_t index_of(const ExprNode& node) const {
+    return static_cast<std::size_t>(&node - expr_.nodes.data());
+  }
   std::string_view function_of(const ExprNode& node) const {
-    return function(node.op, at(node.children[0]).type == ExprType::kF32, names_.has_fast_tanh);
+    const bool approximates =
+        names_.approximates && (node.op == ExprOp::kTanh || !decides_[index_of(node)]);
+    return function(node.op, at(node.children[0]).type == ExprType::kF32, approximates);
   }
 
   /// The range of a node's value before it wraps.
@@ -254,8 +262,7 @@ class CudaPrinter {
   }
 
   bool wraps(const ExprNode& node) const {
-    const auto index = static_cast<std::size_t>(&node - expr_.nodes.data());
-    return node.type == ExprType::kI32 && !fits_i32(ranges_[index]);
+    return node.type == ExprType::kI32 && !fits_i32(ranges_[index_of(node)]);
   }
 
   Printed print_node(const ExprNode& node) {
@@ -277,6 +284,8 @@ class CudaPrinter {
         return {print_rounded_division(node), kPrimary};
       case ExprOp::kDivide:
         if (divides_by_constant(node)) return {call("lacuna::divide_by", node), kPrimary};
+        if (names_.approximates && !decides_[index_of(node)])
+          return {call("lacuna::divide_approx", node), kPrimary};
         break;
       default:
         break;
@@ -347,6 +356,7 @@ class CudaPrinter {
   const Expr& expr_;
   const CudaNames& names_;
   std::vector<ValueRange> ranges_;
+  const std::vector<bool> decides_;
   std::string prefix_;  ///< of the names of constants
   int locals_made_ = 0;
   std::vector<std::string> local_names_;  ///< of nodes that are constants where text is printed

@@ -20,8 +20,10 @@ struct CudaNames {
   std::function<std::string(std::int32_t node)> known = {};
   /// The lacuna::IntegerDivisor of a node whose reciprocal is there already; "": there is none.
   std::function<std::string(std::int32_t node)> divisor = {};
-  /// tanh to 2^-11 of its value, in one instruction; else to about 1e-6.
-  bool has_fast_tanh = false;
+  /// tanh to 2^-11 of its value, in one instruction; else to about 1e-6. Quotients and roots of
+  /// which no condition and no integer is made (deciding_nodes) to two units of the last digit,
+  /// without the slow path of those that are correctly rounded.
+  bool approximates = false;
 };
 
 /// A C++ expression of type float, int or bool. Functions that C++ lacks (floor division, bit

@@ -66,6 +66,9 @@ void add_wgmma_config(const Plan& plan, std::vector<ConfigField>& fields) {
                  slot("QuerySlot", chosen.keys, "64", "64", "kHeadDim"),
                  slot("KeySlot", chosen.keys, "kStepKeys", "kTileK", "kHeadDim"),
                  slot("ValueSlot", chosen.values, "kStepKeys", "kTileK", value_width)});
+  if (!chosen.keeps_queries.value)
+    fields.push_back(boolean("kKeepsQueries", false, kNoField, chosen.keeps_queries.origin,
+                             chosen.keeps_queries.reason));
   if (chosen.code_places.value > 0)
     fields.push_back(integer("kCodePlaces", chosen.code_places, kNoField));
 }
@@ -109,6 +112,7 @@ std::vector<ConfigField> attend_config(const Plan& plan) {
   if (attends_to_codes(plan.program)) add_code_field(fields);
   if (!is_wgmma(plan) && has_tiles_of_keys(plan.program))
     fields.push_back(boolean("kVOfK", true, "/attention/v"));
+  add_weight_kind(attend, fields);
   add_parts(chosen, fields);
   if (is_wgmma(plan)) add_wgmma_config(plan, fields);
   if (packs_heads(plan)) {

@@ -11,6 +11,7 @@ Kernels lower_combine(const Plan& plan) {
   const Attend& attend = attend_of(plan.program);
   std::vector<ConfigField> config{split_kv_field(plan.attend),
                                   boolean("kWritesLse", attend.lse, "/attention/lse")};
+  add_weight_kind(attend, config);
   add_row_end_fields(attend, config);
   const int tokens = kBlockThreads / (value_dim(plan.program) / kCombinedElements);
   return {{.name = "combine",

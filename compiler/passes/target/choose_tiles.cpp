@@ -209,9 +209,6 @@ std::string split_objection(const VariantSpec& spec, const TileRequest& request)
   if (spec.quantise.v_bits == 8)
     return "weights are rounded to e4m3 by the largest of the tiles before in the row";
   if (request.gathers) return "the columns of a row are gathered by one block";
-  if (const Weights weights = spec.attention.normalise; !has_denominator(weights))
-    return "partial results are merged by their log-sum-exp, which \"" +
-           std::string(name_of(weights)) + "\" lacks";
   return "";
 }
 

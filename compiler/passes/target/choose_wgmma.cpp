@@ -44,6 +44,13 @@ bool is_busy(const Attend& attend, const WgmmaShape& shape) {
   return !is_shared || uses(shared->rest, Variable::kK) || is_tight(attend, shape);
 }
 
+/// Are there registers for queries, which a relief may give up?
+bool has_room_for_queries(const Attend& attend, const WgmmaShape& shape) {
+  const Consumer consumer = consumer_of(shape, attend);
+  return shape.head_dim <= 2 * kPanelElements && shape.warpgroups() == 2 &&
+         (consumer == Consumer::kWgmma || consumer == Consumer::kWgmmaChained);
+}
+
 bool has_8_bits(const Attend& attend) { return attend.q_scale >= 0 || attend.v_scale >= 0; }
 
 /// Of sequences, whose work tiles are of all heads of a KV head; "" if nothing is in the way.
@@ -103,9 +110,9 @@ std::string objection(const Program& program, const PassContext& context) {
   if (!context.target.has_wgmma) return context.target.name + " has no wgmma";
   if (std::string against = batch_objection(program); !against.empty())
     return "a batch of " + std::string(name_of(program.batch)) + ": " + against;
-  if (!has_denominator(attend.normalise))
+  if (!has_denominator(attend.normalise) && has_8_bits(attend))
     return "attention.normalise = " + std::string(name_of(attend.normalise)) +
-           ": its consumers weigh by a running maximum";
+           ": its 8-bit consumers weigh by a running maximum";
   if (std::string against = head_dim_objection(program); !against.empty()) return against;
   if (std::string against = code_objection(program); !against.empty()) return against;
   if (has_8_bits(attend) && program.head_dim > 2 * kPanelElements) {
@@ -175,6 +182,7 @@ WgmmaShape shape_of(const TileShape& tiles, const Program& program, const PassCo
       .stages = tiles.stages,
       .head_dim = tiles.head_dim,
       .most_step_keys = context.relief.most_step_keys,
+      .keeps_queries = context.relief.keeps_queries,
       .splits_kv = context.attend.split_kv.value > 1 || program.batch != BatchLayout::kUniform,
       .head_dim_v = program.head_dim_v};
   return with_places(with_operands(shape, program), program, context.target);
@@ -295,6 +303,7 @@ WgmmaShape with_operands(WgmmaShape shape, const Program& program) {
   shape.has_terms |= shape.v_bits == 8 && (own_rows || shape.has_column_bias);
   // Tiles of a step, beside 16-bit queries.
   shape.has_terms |= shape.tile_k == kListTileKeys && shape.qk_bits == 16;
+  if (!has_room_for_queries(attend, shape)) shape.keeps_queries = true;  // nothing to give up
   return with_value_places(shape, attend);
 }
 
@@ -346,6 +355,8 @@ Program note_family(Program program, const WgmmaChoice& choice, const PassContex
   plan.query_buffers = {shape.query_buffers, origin,
                         shape.query_buffers == 1 ? "shared memory has no room for two"
                                                  : "the next queries come while these are in use"};
+  if (!shape.keeps_queries)
+    plan.keeps_queries = {false, origin, std::string(context.relief.reason)};
   if (shape.e4m3_rows)
     plan.code_places = {shape.code_places, origin,
                         "codes that are under way, of the keys or the values of a step each"};

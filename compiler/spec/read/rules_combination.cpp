@@ -180,9 +180,6 @@ void check_plain_sum(const RuleContext& context) {
   if (spec.quantise.v_bits == 8 && context.sound({"quantise.v.bits"}))
     refuse("quantise.v.bits", "weights are rounded to e4m3 relative to the largest of their row",
            "16");
-  const std::vector<int>& split = spec.tile.split_kv.values;
-  if (!split.empty() && std::find(split.begin(), split.end(), 1) == split.end())
-    refuse("tile.split_kv", "partial results are merged by their log-sum-exp", "1");
 }
 
 /// The base is that of the results; an earlier call's are read in natural units.

@@ -19,6 +19,7 @@ __device__ __forceinline__ void write_results(Block& at) {
   const WorkTile row =
       locate_work_tile<Config>(at.args.attend, Config::kGathers ? at.work_index : block_index());
   const int first_row = row.q0 + at.row_warp() * kWarpRows;
+  if constexpr (!has_denominator<Config>()) note_plain_sum(at.softmax);
   const float sum[2] = {quad_sum(at.softmax.sum[0]), quad_sum(at.softmax.sum[1])};
   if constexpr (Shape::kHasE4m3Values) {
     scale_channels(at.output, Operands::value_scales(at.args, row));
@@ -30,7 +31,6 @@ __device__ __forceinline__ void write_results(Block& at) {
   } else {
     using Staging = typename Shape::OutputTile;
     float denominators[2] = {sum[0], sum[1]};
-    if constexpr (!has_denominator<Config>()) denominators[0] = denominators[1] = 1.0f;
     const LaneRows lane{first_row + lane_index() / 4, row.h};
     take_sinks<Config, Hooks>(denominators, at.args, row.b, lane, at.softmax, at.to_log2,
                               Block::kRangeLog2);

@@ -225,6 +225,7 @@ const std::vector<std::string>& variant_names() {
                                                  "hstu",
                                                  "relu-squared",
                                                  "retention",
+                                                 "split-scores",
                                                  "linear-dilated",
                                                  "int8-linear",
                                                  "int8-sink",

@@ -36,6 +36,15 @@ void make_retention(Variant& v, Random& random) {
   };
 }
 
+void make_split_scores(Variant& v, Random& random) {
+  const int shift = v.problem.n_k - v.problem.n_q;
+  const auto far = head_param(v, "far", random, -1, 1);
+  v.problem.mask = [=](int q, int k, int, int) { return k + 20 <= q + shift; };
+  v.problem.score = [=](double s, int, int, int h, int) {
+    return std::max(s, -0.5) + far[static_cast<std::size_t>(h)];
+  };
+}
+
 void make_linear_dilated(Variant& v) {
   const int shift = v.problem.n_k - v.problem.n_q;
   v.problem.mask = [=](int q, int k, int, int) {
@@ -82,6 +91,7 @@ bool make_weights_variant(const std::string& name, Variant& v, Random& random) {
   v.problem.weighting = oracle::Weighting::kLogit;
   if (name == "relu-squared") return make_relu_squared(v, random), true;
   if (name == "retention") return make_retention(v, random), true;
+  if (name == "split-scores") return make_split_scores(v, random), true;
   if (name == "linear-dilated") return make_linear_dilated(v), true;
   if (name == "int8-linear") return make_int8_linear(v), true;
   if (name == "hstu") return make_hstu(v, random), true;

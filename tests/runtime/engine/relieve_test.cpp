@@ -55,20 +55,37 @@ TEST(Relief, APlanThatFitsIsTaken) {
   EXPECT_TRUE(built->complaints.empty());
 }
 
-TEST(Relief, FewerScoresFirstThenTheOtherFamily) {
+TEST(Relief, QueriesFirstThenFewerScoresThenTheOtherFamily) {
   Walk once = walk(kCapped, "sm_90a", {40});
-  const auto shorter = once.run();
+  const auto reading = once.run();
+  ASSERT_TRUE(reading.has_value());
+  EXPECT_TRUE(once.plan.attend.keeps_queries.value);
+  EXPECT_FALSE(reading->plan.attend.keeps_queries.value);
+  EXPECT_EQ(reading->plan.attend.step_keys.value, 128);
+  EXPECT_EQ(once.compilations, 2) << "without a plan for two warpgroups: it has them";
+  Walk twice = walk(kCapped, "sm_90a", {40, 12});
+  const auto shorter = twice.run();
   ASSERT_TRUE(shorter.has_value());
-  EXPECT_EQ(once.plan.attend.step_keys.value, 128);
   EXPECT_EQ(shorter->plan.attend.step_keys.value, 64);
   EXPECT_EQ(shorter->plan.attend.family.value, AttendFamily::kWgmma);
-  EXPECT_EQ(once.compilations, 2) << "without a plan for two warpgroups: it has them";
-  Walk twice = walk(kCapped, "sm_90a", {40, 8});
-  const auto other = twice.run();
+  Walk thrice = walk(kCapped, "sm_90a", {40, 12, 8});
+  const auto other = thrice.run();
   ASSERT_TRUE(other.has_value());
   EXPECT_EQ(other->plan.attend.family.value, AttendFamily::kMma);
   EXPECT_EQ(other->plan.attend.family.reason, "registers spill in the wgmma family");
-  EXPECT_EQ(other->complaints.size(), 2U);
+  EXPECT_EQ(other->complaints.size(), 3U);
+}
+
+TEST(Relief, QueriesThatAreReadAnywayAreNotGivenUp) {
+  for (
+      const char* spec :
+      {R"({"version": 1, "name": "i", "quantise": {"qk": {"bits": 8, "group": "block"}}})",
+       R"({"version": 1, "name": "g", "gate": {"scope": "tile", "skip": "tile_max < 0", "skips": ["exp", "pv"]}})"}) {
+    const Walk of = walk(spec, "sm_90a", {});
+    const auto plan = relieved_plan(of.document, of.options, 2, of.plan.target);
+    ASSERT_TRUE(plan.has_value());
+    EXPECT_TRUE(plan->attend.keeps_queries.value) << spec;
+  }
 }
 
 TEST(Relief, NarrowRowsGiveUpTheThirdWarpgroup) {
@@ -104,7 +121,7 @@ TEST(Relief, TilesThatOthersSeeStay) {
 }
 
 TEST(Relief, AFamilyThatWasAskedForStaysAndTheErrorSaysSo) {
-  Walk pinned = walk(kCapped, "sm_90a", {40, 40, 40, 40}, {.family = AttendFamily::kWgmma});
+  Walk pinned = walk(kCapped, "sm_90a", {40, 40, 40, 40, 40}, {.family = AttendFamily::kWgmma});
   EXPECT_FALSE(pinned.run().has_value());
   ASSERT_EQ(pinned.diagnostics.items.size(), 1U);
   EXPECT_EQ(pinned.diagnostics.items[0].code, Code::kAssembly);
@@ -122,8 +139,8 @@ TEST(Relief, TheNoteSaysWhatChangedAndWhatTookRegisters) {
   EXPECT_EQ(notes.items[0].severity, Severity::kPerf);
   EXPECT_EQ(notes.items[0].pointer, "/attention/score");
   EXPECT_EQ(notes.items[0].message,
-            "attend on sm_90a is built with tile.k = 64 (was 128), step_keys = 64 (was 128): "
-            "registers of the first choice spill");
+            "attend on sm_90a is built with keeps_queries = false (was true): registers of the "
+            "first choice spill");
   ASSERT_EQ(notes.items[0].notes.size(), 2U);
   EXPECT_EQ(notes.items[0].notes[0], "registers go to attention.score; attention.mask");
 }
@@ -137,7 +154,7 @@ struct Stored {
 /// That plan of this spec, compiled.
 BuiltKernel build_relief(const Walk& of_mma, const std::shared_ptr<const Nvrtc>& nvrtc) {
   Diagnostics diagnostics;
-  const auto mma = relieved_plan(of_mma.document, of_mma.options, 3, of_mma.plan.target);
+  const auto mma = relieved_plan(of_mma.document, of_mma.options, 4, of_mma.plan.target);
   EXPECT_TRUE(mma.has_value());
   return build_kernel({*mma, of_mma.document, at_hand(nvrtc), nullptr, ""}, diagnostics);
 }
@@ -147,7 +164,7 @@ Stored take_stored(const Walk& of_mma, BuiltKernel entry, const std::shared_ptr<
   Stored result;
   auto metadata = read_metadata(entry.entry.metadata);
   EXPECT_TRUE(metadata.has_value());
-  metadata->relief = 3;
+  metadata->relief = 4;
   metadata->relieved_source_sha256 = is_of_this_source ? source_sha256(entry.source) : "another";
   metadata->complaints = {"spills"};
   entry.entry.metadata = write_metadata(*metadata);
@@ -177,7 +194,7 @@ TEST(Relief, AHitIsOfThePlanThatWasCompiled) {
   const BuiltKernel relieved = build_relief(of_mma, nvrtc);
   const Stored same = take_stored(of_mma, relieved, nvrtc, true);
   EXPECT_TRUE(same.built.hit);
-  EXPECT_EQ(same.built.relief, 3);
+  EXPECT_EQ(same.built.relief, 4);
   ASSERT_TRUE(same.built.relieved.has_value());
   EXPECT_EQ(same.built.relieved->attend.family.value, AttendFamily::kMma);
   ASSERT_EQ(same.diagnostics.items.size(), 1U);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "attend/wgmma/consumers/late_decision.cuh"
+#include "attend/wgmma/consumers/plain_weights.cuh"
 
 namespace lacuna {
 
@@ -25,7 +26,11 @@ __device__ __forceinline__ void attend_steps(State& at, Fragments& fragments,
   using Config = typename State::Config;
   using Shape = typename State::Shape;
   using Message = typename State::Message;
-  weigh_with_max<true>(at, fragments, scores, decay, step);
+  if constexpr (has_denominator<Config>()) {
+    weigh_with_max<true>(at, fragments, scores, decay, step);
+  } else {
+    weigh_plainly(at, scores, step, 0);
+  }
   if (Shape::kOwnRows && decay.applies) follow_lagging_max(at.output, decay.factor);
   pack_weights(at, fragments, scores);
   at.finish_store();
@@ -42,7 +47,10 @@ __device__ __forceinline__ void attend_steps(State& at, Fragments& fragments,
     at.await(at.smem.control()->v_full, values);
     multiply_values(at, fragments, v);
     if constexpr (Shape::kPingPong) turn_barrier((at.warpgroup + 1) % Config::kWarpgroups).arrive();
-    if constexpr (Shape::kWarpsKnow) {
+    if constexpr (!has_denominator<Config>()) {
+      weigh_plainly(at, scores, step, 1);
+      take_output(at, values);
+    } else if constexpr (Shape::kWarpsKnow) {
       weigh_under_gate(at, fragments, scores, decay, step, values);
     } else if constexpr (Shape::kHasGate) {
       weigh_with_max<false>(at, fragments, scores, decay, step);
@@ -55,6 +63,7 @@ __device__ __forceinline__ void attend_steps(State& at, Fragments& fragments,
     }
     pack_weights(at, fragments, scores);
   }
+  if constexpr (!has_denominator<Config>()) note_plain_sum(at.softmax);
 }
 
 /// Issues the product with V that is due; returns where V lies.

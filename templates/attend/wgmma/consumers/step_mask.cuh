@@ -104,7 +104,8 @@ __device__ __forceinline__ void apply_step_mask(StepScores<typename State::Confi
     constexpr int kTileBlocks = State::Config::kTileK / 8;
 #pragma unroll
     for (int t = 0; t < State::Shape::kStepTiles; ++t)
-      apply_mask_bits(scores[0] + t * kTileBlocks, mask.of_tile[t]);
+      apply_mask_bits<weight_kind<typename State::Config>()>(scores[0] + t * kTileBlocks,
+                                                             mask.of_tile[t]);
   }
 }
 

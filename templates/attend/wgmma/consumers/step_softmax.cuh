@@ -15,24 +15,30 @@ struct Decay {
   float factor[2] = {1.0f, 1.0f};
 };
 
-/// Scores in log2, less the lagging maximum.
+/// What a score formula makes of scores, so that the least is left to do: in log2, of a softmax
+/// less the lagging maximum; or weights themselves.
 template <class State>
-__device__ __forceinline__ ScoreUnit relative_unit(const State& at) {
-  return {kLog2E, {at.softmax.lagging_max[0], at.softmax.lagging_max[1]}};
+__device__ __forceinline__ ScoreUnit weight_unit(const State& at) {
+  constexpr WeightKind kKind = weight_kind<typename State::Config>();
+  if constexpr (kKind == WeightKind::kSoftmax) {
+    return {kLog2E, {at.softmax.lagging_max[0], at.softmax.lagging_max[1]}};
+  } else {
+    return {kKind == WeightKind::kSigmoid ? kLog2E : 1.0f, {0.0f, 0.0f}};
+  }
 }
 
-/// Formula and mask on group g. `is_relative`: the formula makes relative_unit of it. `ranges`: of
+/// Formula and mask on group g. `in_weight_unit`: the formula makes that of it. `ranges`: of
 /// step_ranges, or not read yet.
 template <class State, class Ranges = UnreadRanges>
 __device__ __forceinline__ void complete_group(const State& at,
                                                StepScores<typename State::Config>& scores, int g,
                                                const typename State::Message& step,
-                                               bool is_relative, const Ranges& ranges = {}) {
+                                               bool in_weight_unit, const Ranges& ranges = {}) {
   using Config = typename State::Config;
   using Shape = typename State::Shape;
   const typename State::Row row = row_of_formulas(at);
   ScoreUnit unit;
-  if (Config::kHasScore && is_relative) unit = relative_unit(at);
+  if (Config::kHasScore && in_weight_unit) unit = weight_unit(at);
   complete_scores<Config, typename State::Hooks>(args_of_work_tile<Config>(at.args, row), row,
                                                  at.lane_rows(row), scores[g], g, step,
                                                  at.tile_keys(), unit, ranges);
@@ -42,7 +48,7 @@ __device__ __forceinline__ void complete_group(const State& at,
 }
 
 /// Of a step of one group without a mask: what its formula needs that depends on no product, in
-/// relative_unit. It is worked out while the products are under way. Gathered keys have no columns
+/// weight_unit. It is worked out while the products are under way. Gathered keys have no columns
 /// in common.
 template <class State, bool kExist = State::Config::kHasScore && !State::Config::kGathers>
 struct StepScoreParts {};
@@ -72,7 +78,7 @@ __device__ __forceinline__ StepScoreParts<State> step_score_parts(
       const int k = t == 0 || tile.exists() ? at.tile_keys().at(tile, first_slot_of_lane()) : 0;
       decltype(auto) args = args_of_work_tile<Config>(at.args, row);
       parts.of_tile[t] = score_parts<typename State::Hooks, Config::kTileK / 8>(
-          args, at.lane_rows(row), k, row.b, relative_unit(at));
+          args, at.lane_rows(row), k, row.b, weight_unit(at));
       if constexpr (StepScoreParts<State>::kHasRests)
         score_rests<typename State::Hooks>(parts.rests_of_tile[t].at, args, parts.of_tile[t],
                                            at.lane_rows(row), k, row.b);
@@ -98,7 +104,7 @@ __device__ __forceinline__ void apply_formula(const State& at,
       apply_score_formula<typename State::Hooks, kTileBlocks>(
           args_of_work_tile<Config>(at.args, row), scores[0] + t * kTileBlocks, parts.of_tile[t],
           parts.rests_of_tile[t], at.lane_rows(row),
-          at.tile_keys().at(step.tiles[t], first_slot_of_lane()), row.b, relative_unit(at));
+          at.tile_keys().at(step.tiles[t], first_slot_of_lane()), row.b, weight_unit(at));
   }
 }
 
@@ -224,7 +230,7 @@ __device__ __forceinline__ void weigh_with_max(State& at, Fragments& fragments,
   if constexpr (kFirst) fragments.has_fresh_row = at.softmax.any_fresh();
 }
 
-/// Scores -> weights: a score formula has made relative_unit of them.
+/// Scores -> weights: a score formula has made weight_unit of them.
 template <class State, int kBlocks>
 __device__ __forceinline__ void exponentiate_relative(float (&sum)[2], const State& at,
                                                       float (&scores)[kBlocks][4]) {

@@ -78,6 +78,7 @@
 #include "attend/wgmma/layout/code_places.cuh"
 #include "attend/wgmma/layout/gather_columns.cuh"
 #include "attend/wgmma/layout/slots.cuh"
+#include "base/optional_field.cuh"
 #include "loader/gather_panels.cuh"
 #include "pipeline/gate_policy.cuh"
 #include "pipeline/kv_element.cuh"
@@ -145,6 +146,9 @@ struct ValueRing<Config, true> {
   }
 };
 
+/// False: registers of queries are short (compiler/passes/relief.cpp).
+LACUNA_OPTIONAL_FIELD(bool, may_keep_queries, kKeepsQueries, true)
+
 template <class Config>
 struct WgmmaShape {
   static constexpr int kConsumerWarps = 4 * Config::kWarpgroups;
@@ -182,8 +186,8 @@ struct WgmmaShape {
   static constexpr int kGroupBlocks = kGroupKeys / 8;  ///< score accumulators of a group
   static constexpr int kGroupTiles = kGroupKeys / Config::kTileK;
   /// Queries stay in registers where there is room, which saves reading them for each product.
-  static constexpr bool kKeepsQueries =
-      Config::kHeadDim <= 128 && Config::kWarpgroups == 2 && !kLooksAhead;
+  static constexpr bool kKeepsQueries = may_keep_queries<Config>() && Config::kHeadDim <= 128 &&
+                                        Config::kWarpgroups == 2 && !kLooksAhead;
   /// Warpgroups issue their products in turns. Two find a rhythm of their own, unless votes of one
   /// hold up the other; three, which are short of registers for their own queries and of room
   /// between products, are better off in order.

@@ -100,6 +100,11 @@ struct LazyMax {
   }
 };
 
+/// As of SoftmaxRows.
+__device__ __forceinline__ void note_plain_sum(LazyMax& rows) {
+  rows = {{0.0f, 0.0f}, {0.25f, 0.25f}};
+}
+
 /// Has a row of the warp outgrown its lagging maximum? `maxima`: of rows, or of each lane's part of
 /// them.
 __device__ __forceinline__ bool outgrows(const LazyMax& rows, const float (&maxima)[2],

@@ -4,6 +4,7 @@
 
 #include "attend/key_ranges.cuh"
 #include "attend/mask_bits.cuh"
+#include "attend/row_ends.cuh"
 #include "attend/score_formula.cuh"
 #include "attend/wgmma/layout/consumer_rows.cuh"
 #include "attend/wgmma/layout/wgmma_shape.cuh"
@@ -81,7 +82,7 @@ __device__ __forceinline__ void ask_mask(const Args& args, const WorkTile& row, 
 #pragma unroll
     for (int bit = 0; bit < 4 * kWordBlocks; ++bit) {
       float& score = scores[t * kTileBlocks + n + bit / 4][bit % 4];
-      if ((bits >> bit & 1) == 0) score = -kInfinity;
+      if ((bits >> bit & 1) == 0) score = unseen_score<weight_kind<Config>()>();
     }
   }
 }
@@ -121,13 +122,14 @@ __device__ __forceinline__ void apply_mask(const Args& args, const WorkTile& row
                                            const TileKeys<Config>& keys, const Ranges& ranges) {
   if constexpr (kHasKeyRanges<Config, Hooks>) {
     constexpr int kTileBlocks = Config::kTileK / 8;
+    constexpr WeightKind kKind = weight_kind<Config>();
     const int k = first_key_of_lane(args, tile, keys);
     auto* const of_tile = scores + t * kTileBlocks;
     if constexpr (kHasConditions<Hooks>) {
-      apply_mask_bits(of_tile, mask_bits<Hooks, kTileBlocks>(args, lane, k, row.b));
-      apply_ranges_besides<Hooks, kTileBlocks>(args, of_tile, lane, k, row.b);
+      apply_mask_bits<kKind>(of_tile, mask_bits<Hooks, kTileBlocks>(args, lane, k, row.b));
+      apply_ranges_besides<Hooks, kTileBlocks, kKind>(args, of_tile, lane, k, row.b);
     } else {
-      apply_key_ranges<Hooks, kTileBlocks>(args, of_tile, lane, k, row.b, ranges);
+      apply_key_ranges<Hooks, kTileBlocks, kKind>(args, of_tile, lane, k, row.b, ranges);
     }
   } else {
     ask_mask<Config, Hooks>(args, row, lane, scores, tile, t, keys);
@@ -146,7 +148,8 @@ __device__ __forceinline__ void hide_left_out(float (&scores)[kBlocks][4], TileR
 #pragma unroll
     for (int bit = 0; bit < 4 * kWordBlocks; ++bit) {
       float& score = scores[t * kTileBlocks + n + bit / 4][bit % 4];
-      if ((kept >> (bit / 4 * 8 + bit % 2) & 1u) == 0) score = -kInfinity;
+      if ((kept >> (bit / 4 * 8 + bit % 2) & 1u) == 0)
+        score = unseen_score<weight_kind<Config>()>();
     }
   }
 }

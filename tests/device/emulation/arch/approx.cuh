@@ -12,6 +12,8 @@ inline float fast_tanh(float x) {
   const unsigned bits = __float_as_uint(tanhf(x)) + (1u << (kDropped - 1));
   return __uint_as_float(bits >> kDropped << kDropped);
 }
+inline float sqrt_approx(float x) { return sqrtf(flush(x)); }
+inline float divide_approx(float a, float b) { return a / b; }
 inline float reciprocal_approx(float x) { return flush(1.0f / flush(x)); }
 
 }  // namespace lacuna

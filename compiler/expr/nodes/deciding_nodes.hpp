@@ -1,0 +1,15 @@
+// Which values of an expression decide something: a condition or an integer is made of them, so
+// that an error of the last digit may change the result by any amount.
+#pragma once
+
+#include <vector>
+
+#include "compiler/expr/expr.hpp"
+
+namespace lacuna {
+
+/// Of each node: is it, or what is made of it, compared, rounded, hashed or an integer? The root's
+/// own value decides nothing.
+std::vector<bool> deciding_nodes(const Expr& expr);
+
+}  // namespace lacuna
