@@ -1,7 +1,7 @@
 // The score formula of a spec on a lane's accumulators, taken apart by the compiler
 // (compiler/expr/parts/score_parts.hpp):
 //
-//   score = factor * core(s) + offset(k) + rest
+//   score = factor * core(s) + offset(k) + rest, or factor * core(s + rest) + offset(k)
 //
 // `factor` and the slope of `offset` belong to a row; `offset` is worked out for the first key of a
 // lane, and grows evenly from there. A score that has no core and no rest costs two multiply-adds.
@@ -14,8 +14,12 @@
 #include "attend/score_elements.cuh"
 #include "attend/shared_parts.cuh"
 #include "base/math.cuh"
+#include "base/optional_field.cuh"
 
 namespace lacuna {
+
+/// Of a ScoreRow: is the rest added to s, for the core?
+LACUNA_OPTIONAL_FIELD(bool, rest_is_inside, kRestIsInside, false)
 
 /// What becomes of a score: score * factor - less, of the lane's two rows.
 struct ScoreUnit {
@@ -150,10 +154,12 @@ __device__ __forceinline__ void apply_score_formula(const Args& args, float (*sc
       float more = parts.base[r];
       if constexpr (kAreKnown) rests[n][i] = early.at[n][i];
       if constexpr (Row::kHasSlope) more = fmaf(static_cast<float>(step), parts.slope[r], more);
-      if constexpr (Row::kHasRest) more = fmaf(rests[n][i], unit.factor, more);
-      if constexpr (Row::kHasCore)
-        score = Hooks::score_core(args, parts.rows[r], score * scale, lane.q(r), k + step,
-                                  lane.h(r), b);
+      constexpr bool kIsInside = rest_is_inside<Row>();
+      if constexpr (Row::kHasRest && !kIsInside) more = fmaf(rests[n][i], unit.factor, more);
+      if constexpr (Row::kHasCore) {
+        const float s = kIsInside ? fmaf(score, scale, rests[n][i]) : score * scale;
+        score = Hooks::score_core(args, parts.rows[r], s, lane.q(r), k + step, lane.h(r), b);
+      }
       score = fmaf(score, parts.factor[r], more);
     }
   }

@@ -57,6 +57,30 @@ TEST(score_parts, leave_everything_else_to_each_score) {
   EXPECT_EQ(score_parts_of("select(k < 4, s, s - 1.0)"), " | select(k < 4, s, s - 1.0) |  |  | ");
 }
 
+TEST(score_parts, have_a_rest_inside_where_the_core_reads_s_in_one_sum) {
+  const auto inside = [](const std::string& text) {
+    return (split_score(parsed_score(text)).rest_is_inside ? "inside: " : "") +
+           score_parts_of(text);
+  };
+  EXPECT_EQ(inside("cap * tanh((s + bias[k]) / cap)"),
+            "inside: cap | tanh(s * (1.0 / cap)) |  |  | bias[k]");
+  EXPECT_EQ(inside("max(s - bias[k] + cap, 0.0) + k"),
+            "inside:  | max(s, 0.0) | k | 1.0 | -bias[k] + cap");
+  EXPECT_EQ(inside("(s + bias[k]) / (1.0 + exp(-(s + bias[k])))"),
+            "inside:  | s / (1.0 + exp(-s)) |  |  | bias[k]");
+  EXPECT_EQ(inside("max(s + slope * (k - q), 0.0)"),
+            "inside:  | max(s, 0.0) |  |  | slope * (k - q)");
+}
+
+TEST(score_parts, have_none_inside_where_s_is_read_elsewhere_or_scaled) {
+  for (const char* text :
+       {"max(s + bias[k], s)", "max(2.0 * s + bias[k], 0.0)", "max(s + cap, 0.0)",
+        "max(bias[k] - s, 0.0)", "max(s + s + bias[k], 0.0)", "max(s + bias[k], 0.0) + bias[k]"}) {
+    const ScoreParts parts = split_score(parsed_score(text));
+    EXPECT_FALSE(parts.rest_is_inside) << text;
+  }
+}
+
 TEST(score_parts, without_s_have_a_core_of_zero) {
   EXPECT_EQ(score_parts_of("q * 1.0"), "0.0 | 0.0 | q |  | ");
 }
@@ -77,7 +101,7 @@ TEST(score_parts, add_up_to_the_score) {
        {"s", "-(s * slope) / cap + 2.0", "s - slope * (q + n_k - n_q - k)",
         "cap * tanh(s / cap) - k / 7.0", "s * q + bias[k] - 2 * (k - stride * (q - 3 * k))",
         "s / (1.0 + k) + slope * k", "3.0 - -(-s)", "select(k % 2 == 0, s, -s) * 4.0 + max(k, q)",
-        "k * slope"}) {
+        "k * slope", "cap * tanh((bias[k] + s - slope) / cap) - k", "max(s - abs(q - k), -2.0)"}) {
     const Expr score = parsed_score(text);
     const ScoreParts parts = split_score(score);
     for (int at = 0; at < 60; ++at) {
@@ -87,10 +111,13 @@ TEST(score_parts, add_up_to_the_score) {
       bindings.set(Variable::kQ, at % 7), bindings.set(Variable::kK, at % 13);
       bindings.set(Variable::kNQ, 9), bindings.set(Variable::kNK, 20);
       const float offset = value_of_part(parts.offset, bindings, 0);
-      const float core = value_of_part(
-          parts.core, bindings, bindings.variables[static_cast<std::size_t>(Variable::kS)].f32);
+      const float rest = value_of_part(parts.rest, bindings, 0);
+      const float s = bindings.variables[static_cast<std::size_t>(Variable::kS)].f32;
+      Bindings of_core = bindings;
+      of_core.set(Variable::kS, s + (parts.rest_is_inside ? rest : 0));
+      const float core = value_of_part(parts.core, of_core, s);
       const float sum = value_of_part(parts.factor, bindings, 1) * core + offset +
-                        value_of_part(parts.rest, bindings, 0);
+                        (parts.rest_is_inside ? 0 : rest);
       EXPECT_NEAR(sum, evaluate(score, bindings).f32, 1e-5f * std::max(1.0f, std::abs(sum)))
           << text;
       const float slope = value_of_part(parts.slope, bindings, 0);

@@ -22,6 +22,7 @@ void write_score_row(CudaWriter& out, const ScoreParts& parts, const SharedParts
     flags += (flags.empty() ? "" : ", ") + std::string(name) + (is_set ? " = true" : " = false");
   out.generated_line("  struct ScoreRow {");
   out.generated_line("    static constexpr bool " + flags + ";");
+  if (parts.rest_is_inside) out.generated_line("    static constexpr bool kRestIsInside = true;");
   out.generated_line("    static constexpr int kElements = " + std::to_string(elements.size()) +
                      ";");
   std::string along;

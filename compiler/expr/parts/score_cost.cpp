@@ -89,6 +89,7 @@ std::string print_score_costs(const ScoreCosts& costs) {
 std::string print_score_form(const ScoreParts& parts, bool shares) {
   std::string text = parts.factor.empty() ? "" : "factor * ";
   text += parts.core.empty() ? "s" : "core";
+  if (parts.rest_is_inside) text += " of s";
   if (!parts.offset.empty()) text += parts.slope.empty() ? " + constant in k" : " + affine in k";
   if (parts.rest.empty()) return text;
   const SharedParts shared = shared_by(parts, shares);

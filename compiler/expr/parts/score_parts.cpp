@@ -40,8 +40,13 @@ class ScoreSplitter {
       }
     }
     split_core(of_score);
-    return {is_real(factor_, 1) ? Expr{} : extract(factor_), is_s(core_) ? Expr{} : extract(core_),
-            extract(offset_), extract(slope_), extract(rest_)};
+    const bool rest_is_inside = rest_ < 0 && take_rest_from_core();
+    return {is_real(factor_, 1) ? Expr{} : extract(factor_),
+            is_s(core_) ? Expr{} : extract(core_),
+            extract(offset_),
+            extract(slope_),
+            extract(rest_),
+            rest_is_inside};
   }
 
  private:
@@ -111,6 +116,50 @@ class ScoreSplitter {
       }
       core_ = core;
     }
+  }
+
+  /// What is added to s in the core changes with k, and all of the core's readings of s are in that
+  /// sum: it becomes the rest, and the sum s.
+  bool take_rest_from_core() {
+    const int s = builder_.variable(Variable::kS);
+    for (int sum = core_; sum >= 0; --sum) {  // the largest first: operands have lower ids
+      const std::optional<int> added = added_to_s(sum);
+      if (!added || !along_.reads_token(*added)) continue;
+      const int core = with(core_, sum, s);
+      if (along_.reads_score(with(core_, sum, builder_.real(0)))) continue;
+      core_ = core, rest_ = *added;
+      return true;
+    }
+    return false;
+  }
+
+  /// Of s + a - b: a - b. nullopt: the node is no sum that reads s once, as it is.
+  std::optional<int> added_to_s(int sum) {
+    const ExprOp op = builder_[sum].op;
+    if (op != ExprOp::kAdd && op != ExprOp::kSubtract) return std::nullopt;
+    terms_.clear();
+    collect(sum, false);
+    int added = -1, times = 0;
+    for (const Term& term : std::vector<Term>(terms_)) {
+      if (is_s(term.node) && !term.is_negative) {
+        ++times;
+      } else if (along_.reads_score(term.node)) {
+        return std::nullopt;
+      } else {
+        add(added, term);
+      }
+    }
+    return times == 1 && added >= 0 ? std::optional(added) : std::nullopt;
+  }
+
+  /// The part below `root`, with `other` in the place of `node`.
+  int with(int root, int node, int other) {
+    std::vector<int> moved;
+    for (int id = 0; id <= root; ++id) {
+      const ExprNode old = builder_[id];
+      moved.push_back(id == node ? other : builder_.copy(old, moved_children(old, moved)));
+    }
+    return moved.back();
   }
 
   Expr extract(int id) const { return id < 0 ? Expr{} : fold(builder_.extract(id, parameters_)); }

@@ -4,11 +4,16 @@
 //   score = factor * core + offset + rest
 //
 // factor: of the query alone. core: all that reads s. offset: affine in k; from one key to the next
-// it gains `slope`, which is of the query alone. rest: what is neither.
+// it gains `slope`, which is of the query alone. rest: what is neither. Where there is none, and the
+// core reads s nowhere but in one sum with what s does not change, that is the rest, and it is
+// inside:
+//
+//   score = factor * core(s + rest) + offset
 //
 //   s - slope[h] * (q - k)       factor 1, core s, offset -slope[h] * (q - k), slope slope[h]
 //   cap * tanh(s / cap)          factor cap, core tanh(s * (1 / cap))
 //   2 * s + bias[q - k]          factor 2, core s, rest bias[q - k]
+//   max(s + bias[q - k], 0)      core max(s, 0), rest bias[q - k], inside
 #pragma once
 
 #include "compiler/expr/expr.hpp"
@@ -21,6 +26,7 @@ struct ScoreParts {
   Expr offset;  ///< empty: 0, and so is the slope
   Expr slope;   ///< empty: 0
   Expr rest;    ///< empty: 0
+  bool rest_is_inside = false;  ///< added to s, not to the score
 };
 
 /// The parts of a formula of Site::kScore, each folded; their sum differs from it by rounding

@@ -13,6 +13,7 @@ bool SequenceCase::has_branches() const {
 }
 
 bool SequenceCase::has_lse() const {
+  if (variant == "sigmoid") return false;
   return !has_branches() || variant == "merged-branches" || variant == "ordered-merged";
 }
 

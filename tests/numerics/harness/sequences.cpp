@@ -33,6 +33,10 @@ void set_formulas(const std::string& name, oracle::Problem& problem) {
     };
     problem.sink = [](int, int h, int) { return kSink + h; };
   }
+  if (name == "sigmoid") {
+    problem.weighting = oracle::Weighting::kSigmoid;
+    problem.score = [](double s, int, int, int h, int) { return s - kSlope * (h + 1); };
+  }
   if (name == "alibi") {
     problem.score = [=](double s, int q, int k, int h, int) {
       return s - kSlope * (h + 1) * (q + shift - k);
@@ -46,6 +50,10 @@ std::vector<ParamValue> params_of(const SequenceCase& c) {
   if (c.variant == "window")
     return {{"sink", true, {kFirstKeys}, {}}, {"window", true, {kWindow}, {}}};
   if (c.variant == "sink") return {{"sink", false, sink, {c.n_h}}, {"window", true, {kWindow}, {}}};
+  if (c.variant == "sigmoid") {
+    for (double& bias : slope) bias = -bias;
+    return {{"bias", false, slope, {c.n_h}}};
+  }
   if (c.variant == "alibi") return {{"slope", false, slope, {c.n_h}}};
   return {};
 }
@@ -111,8 +119,8 @@ std::string SequenceCase::text() const {
 }
 
 const std::vector<std::string>& sequence_variants() {
-  static const std::vector<std::string> names = {"dense", "flash-decoding", "window",
-                                                 "sink",  "alibi",          "t5-bias"};
+  static const std::vector<std::string> names = {"dense", "flash-decoding", "window", "sink",
+                                                 "alibi", "t5-bias",        "sigmoid"};
   return names;
 }
 

@@ -27,7 +27,7 @@ struct SequenceCase {
 
   bool is_tiled() const;
   bool has_branches() const;
-  bool has_lse() const;    ///< weights have none
+  bool has_lse() const;    ///< branches with weights have none, and what is no softmax
   bool has_order() const;  ///< of tokens: each sequence has as many queries as keys
   /// The same with as many keys as queries in each sequence, where an order is for both.
   SequenceCase fitting_order() const;
