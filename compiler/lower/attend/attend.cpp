@@ -66,6 +66,9 @@ void add_wgmma_config(const Plan& plan, std::vector<ConfigField>& fields) {
                  slot("QuerySlot", chosen.keys, "64", "64", "kHeadDim"),
                  slot("KeySlot", chosen.keys, "kStepKeys", "kTileK", "kHeadDim"),
                  slot("ValueSlot", chosen.values, "kStepKeys", "kTileK", value_width)});
+  if (has_long_bounds(attend_of(plan.program)))
+    fields.push_back(boolean("kHasLongBounds", true, "/attention/mask", Origin::kDerived,
+                             "bounds of a tile are multiples of a parameter"));
   if (chosen.code_places.value > 0)
     fields.push_back(integer("kCodePlaces", chosen.code_places, kNoField));
 }
