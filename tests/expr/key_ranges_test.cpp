@@ -17,6 +17,7 @@ const std::vector<ParamSymbol> kMaskParameters = {
     {"chunk", ExprType::kI32, {}, false, 1},
     {"part", ExprType::kI32, {ParamAxis::kHeads}, false, 1, 1 << 16},
     {"back", ExprType::kI32, {}, false, 0, 1 << 10},
+    {"lengths", ExprType::kI32, {ParamAxis::kNQ}, false, 1},
 };
 
 Expr parsed_mask(const std::string& text) {
@@ -83,7 +84,7 @@ TEST(key_ranges, come_from_quotients_by_a_parameter_of_at_least_one) {
   for (const char* text :
        {"k // chunk <= q", "k // window == q // window", "k // chunk == q // window",
         "k // back == q // back", "k // chunk >= q // chunk - back", "k // part < window",
-        "k // chunk == start[q] // 3"})
+        "k // chunk == start[q] // 3", "k // lengths[q] == q // lengths[q]"})
     EXPECT_EQ(key_ranges_of(text), "") << text;
 }
 
@@ -95,7 +96,7 @@ TEST(key_ranges, are_none_where_k_is_not_bounded) {
 TEST(key_ranges, hold_the_keys_that_the_mask_lets_through) {
   const std::int32_t starts[] = {0, 0, 2, 3, 3, 5, 6, 7};
   const std::int32_t parts[] = {2};
-  std::vector<ParamView> views(6);
+  std::vector<ParamView> views(7);
   views[0].data = starts, views[0].extent[0] = 8, views[0].stride[0] = 1;
   views[1].value.i32 = 3;
   views[3].value.i32 = 3;

@@ -117,7 +117,7 @@ class Analysis {
     const Bounds& by = child(remainder, 1);
     const ValueRange of_parameter = parameter_range(symbol_of(remainder.children[1]));
     const ValueRange range = {a.range.min - of_parameter.max + 1, a.range.max};
-    if (!by.is_point() || !fits_i32(range)) return unknown(builder_, node.type);
+    if (!fits_i32(range)) return unknown(builder_, node.type);
     const auto rounded = [&](int end) {
       return make(ExprOp::kSubtract, end, make(ExprOp::kModulo, end, by.lo));
     };

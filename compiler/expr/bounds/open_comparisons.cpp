@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "compiler/expr/bounds/along_tokens.hpp"
+#include "compiler/expr/nodes/rounded_down.hpp"
 
 namespace lacuna {
 namespace {
@@ -78,8 +79,7 @@ class ComparisonOpener {
     const auto multiple = multiple_of(divisor, other);
     if (!multiple || along_.may_wrap(ExprOp::kAdd, *multiple, divisor)) return std::nullopt;
     const int first = *multiple, behind = builder_.make(ExprOp::kAdd, first, divisor);
-    opens_parameter_ |=
-        builder_[divisor].op == ExprOp::kParameter && !along_queries_.reads_token(divisor);
+    opens_parameter_ |= builder_[divisor].op == ExprOp::kParameter;
     switch (op) {
       case ExprOp::kLess:
         return compare(ExprOp::kLess, a, first);
@@ -98,7 +98,7 @@ class ComparisonOpener {
   bool is_positive(const ExprNode& node) const {
     return node.op == ExprOp::kLiteral
                ? node.literal > 0
-               : node.op == ExprOp::kParameter && parameters_[node.symbol].least >= 1;
+               : node.op == ExprOp::kParameter && is_positive_of_head(parameters_[node.symbol]);
   }
 
   /// divisor * times, if it fits i32. Of a parameter and a token the product might not, but
@@ -118,7 +118,7 @@ class ComparisonOpener {
 
   const std::vector<ParamSymbol>& parameters_;
   ExprBuilder builder_;
-  AlongTokens along_, along_queries_{builder_, Variable::kQ};
+  AlongTokens along_;
   bool opens_parameter_ = false;
 };
 
