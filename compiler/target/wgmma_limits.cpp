@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "compiler/expr/bounds/key_ranges.hpp"
-#include "compiler/expr/nodes/rounded_down.hpp"
+#include "compiler/expr/rounded_down.hpp"
 
 namespace lacuna {
 namespace {

@@ -6,8 +6,8 @@
 #include "compiler/expr/bounds/open_reads.hpp"
 #include "compiler/expr/nodes/constant_divisors.hpp"
 #include "compiler/expr/nodes/constant_parts.hpp"
-#include "compiler/expr/nodes/rounded_down.hpp"
 #include "compiler/expr/parts/mask_parts.hpp"
+#include "compiler/expr/rounded_down.hpp"
 
 namespace lacuna {
 namespace {

@@ -4,8 +4,8 @@
 
 #include "compiler/expr/bounds/interval_arithmetic.hpp"
 #include "compiler/expr/bounds/open_comparisons.hpp"
-#include "compiler/expr/nodes/rounded_down.hpp"
 #include "compiler/expr/print_expr.hpp"
+#include "compiler/expr/rounded_down.hpp"
 
 namespace lacuna {
 namespace {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "compiler/expr/bounds/along_tokens.hpp"
-#include "compiler/expr/nodes/rounded_down.hpp"
+#include "compiler/expr/rounded_down.hpp"
 
 namespace lacuna {
 namespace {

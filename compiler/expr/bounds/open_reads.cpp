@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "compiler/expr/builder.hpp"
-#include "compiler/expr/nodes/rounded_down.hpp"
 #include "compiler/expr/print_expr.hpp"
+#include "compiler/expr/rounded_down.hpp"
 
 namespace lacuna {
 namespace {

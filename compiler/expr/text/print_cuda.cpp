@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "compiler/expr/bounds/ranges.hpp"
-#include "compiler/expr/nodes/rounded_down.hpp"
 #include "compiler/expr/number_text.hpp"
+#include "compiler/expr/rounded_down.hpp"
 #include "compiler/expr/text/repeated_parts.hpp"
 
 namespace lacuna {

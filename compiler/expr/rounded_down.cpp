@@ -1,4 +1,4 @@
-#include "compiler/expr/nodes/rounded_down.hpp"
+#include "compiler/expr/rounded_down.hpp"
 
 #include <algorithm>
 
