@@ -6,6 +6,7 @@
 #include "compiler/expr/builder.hpp"
 #include "compiler/expr/fold.hpp"
 #include "compiler/ir/fields.hpp"
+#include "compiler/spec/declared_ranges.hpp"
 
 namespace lacuna {
 namespace {
@@ -20,6 +21,7 @@ ParamSpec order_param(std::size_t side) {
   param.symbol.type = ExprType::kI32;
   param.symbol.shape = {ParamDim(kTokenAxes[side])};
   param.minimum = 0;
+  note_declared_range(param);
   return param;
 }
 

@@ -5,6 +5,7 @@
 
 #include "compiler/expr/builder.hpp"
 #include "compiler/expr/expr_tables.hpp"
+#include "compiler/spec/declared_ranges.hpp"
 
 namespace lacuna {
 namespace {
@@ -14,6 +15,7 @@ ParamSpec count_param(std::string_view name) {
   param.symbol.name = name;
   param.symbol.type = ExprType::kI32;
   param.minimum = 0;
+  note_declared_range(param);
   return param;
 }
 

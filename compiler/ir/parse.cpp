@@ -8,6 +8,7 @@
 #include "compiler/ir/fields.hpp"
 #include "compiler/ir/names.hpp"
 #include "compiler/ir/text_reader.hpp"
+#include "compiler/spec/declared_ranges.hpp"
 #include "compiler/spec/summary.hpp"
 #include "compiler/spec/table/fields.hpp"
 
@@ -282,6 +283,7 @@ void read_param(ParseContext& context, Program& program) {
       param.minimum = reader.number("the lowest legal value");
       reader.expect(",");
       param.maximum = reader.number("the highest legal value");
+      note_declared_range(param);
       reader.expect("]");
     } else if (reader.accept("default=")) {
       param.default_value = reader.number("the default value");

@@ -7,6 +7,7 @@
 #include "compiler/expr/expr_tables.hpp"
 #include "compiler/expr/text/parse.hpp"
 #include "compiler/ir/fields.hpp"
+#include "compiler/spec/declared_ranges.hpp"
 
 namespace lacuna {
 namespace {
@@ -155,6 +156,7 @@ ParamSpec position_param(PositionParam param) {
   spec.symbol.name = name_of(param);
   spec.symbol.type = ExprType::kI32;
   spec.minimum = 0;
+  note_declared_range(spec);
   spec.has_default = false;
   return spec;
 }

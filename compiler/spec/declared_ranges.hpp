@@ -12,4 +12,7 @@ namespace lacuna {
 /// variables as the language has them.
 ReadRanges declared_ranges(const Expr& expr, std::span<const ParamSpec> params);
 
+/// Tells the parameter's symbol, which formulas know, of the range.
+void note_declared_range(ParamSpec& param);
+
 }  // namespace lacuna

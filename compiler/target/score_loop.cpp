@@ -41,6 +41,24 @@ PlanValue conditions_loop(const MaskParts& parts, bool packs_heads) {
                                         : "conditions that depend on one of these alone");
 }
 
+/// A mask that is asked about each pair, but would be ranges of keys if a parameter that it divides
+/// by were declared to be at least 1: "; chunk with a range from 1 on would make it ranges of
+/// keys".
+std::string missing_range(const Expr& mask) {
+  Expr declared = mask;
+  std::string name;
+  for (const ExprNode& node : mask.nodes) {
+    if (node.op != ExprOp::kFloorDivide) continue;
+    const ExprNode& divisor = mask.nodes[static_cast<std::size_t>(node.children[1])];
+    if (divisor.op != ExprOp::kParameter || mask.parameters[divisor.symbol].least >= 1) continue;
+    ParamSymbol& symbol = declared.parameters[divisor.symbol];
+    symbol.least = 1;
+    if (name.empty()) name = symbol.name;
+  }
+  if (name.empty() || key_ranges(declared).empty()) return "";
+  return "; " + name + " with a range from 1 on would make it ranges of keys";
+}
+
 }  // namespace
 
 PlanValue score_loop(const Plan& plan) {
@@ -56,7 +74,8 @@ PlanValue mask_loop(const Plan& plan) {
   const std::string asked = "asked for each score";
   if (gathers(attend)) return derived(asked, "keys are gathered");
   const MaskParts parts = split_mask(attend.mask);
-  if (parts.ranges.empty()) return derived(asked, "conditions on pairs of query and key");
+  if (parts.ranges.empty())
+    return derived(asked, "conditions on pairs of query and key" + missing_range(attend.mask));
   if (looks_ahead(plan))
     return derived(asked,
                    "ranges of keys make the warps of TileGateConsumer divergent to the compiler");

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "compiler/expr/bounds/key_ranges.hpp"
+#include "compiler/expr/rounded_down.hpp"
+
 namespace lacuna {
 namespace {
 
@@ -62,6 +65,11 @@ std::string smem_formula(const WgmmaShape& shape) {
   const int width = std::max(shape.head_dim, value_dim(shape));
   return operands + " + " + std::to_string(shape.code_places) + " * " +
          std::to_string(shape.step_keys()) + " keys * " + std::to_string(width) + " codes";
+}
+
+bool has_long_bounds(const Attend& attend) {
+  if (attend.list_indices >= 0 || attend.pairs || key_ranges(attend.mask).empty()) return false;
+  return rounds_down(attend.classifier.must) || rounds_down(attend.classifier.may);
 }
 
 WgmmaRegisters registers_of(const WgmmaShape& shape) {

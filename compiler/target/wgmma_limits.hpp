@@ -31,7 +31,7 @@ struct WgmmaShape {
   bool splits_kv = false;    ///< results are partial: in f32, to addresses that take registers
   bool packs_heads = false;  ///< of sequences: rows are those of all heads of a KV head
   int head_dim_v = 0;        ///< of V and the output, read by value_dim
-  bool asks_mask = false;    ///< a mask of no ranges: who walks asks about each tile
+  bool asks_mask = false;    ///< who walks asks about each tile, and the questions are long
   bool e4m3_rows = false;    ///< keys and values are loaded as codes, to places of their own
   int code_places = 0;       ///< such places
   int block_rows() const { return tile_q * work_tiles; }                         ///< queries
@@ -52,6 +52,10 @@ int smem_bytes(const WgmmaShape& shape);
 /// elements * 2 bytes", or of operands of 8 bits "1024 of control + (2 * 128 queries * 2 bytes + 4
 /// * 128 keys * (1 + 1)) * 128 elements". The queries' place is the output's, too.
 std::string smem_formula(const WgmmaShape& shape);
+
+/// Does who walks over a mask of ranges need multiples of parameters, which are divisions, where it
+/// asks whether a tile is visible, or full?
+bool has_long_bounds(const Attend& attend);
 
 WgmmaRegisters registers_of(const WgmmaShape& shape);
 

@@ -126,6 +126,14 @@ __device__ __forceinline__ int modulo(int a, int b) {
   return wrap_subtract(a, wrap_multiply(floor_divide(a, b), b));
 }
 
+// The multiple of b, which is at least 1, that is at a or before it. No branch: equal ones are
+// worked out once.
+__device__ __forceinline__ int round_down(int a, int b) {
+  const int sign = a >> 31;
+  const unsigned quotient = static_cast<unsigned>(a ^ sign) / static_cast<unsigned>(b);
+  return wrap_multiply(static_cast<int>(quotient) ^ sign, b);
+}
+
 // What dividing by `value` takes: a reciprocal of its size and a shift, exact for all that is up to
 // 2^31. Prepared once for many divisions, of which each would else be some forty instructions.
 struct IntegerDivisor {

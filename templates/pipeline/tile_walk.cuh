@@ -145,6 +145,8 @@ __device__ __forceinline__ ChunkVotes classify_chunk(const Args& args, const Wor
 /// registers, so they are asked chunk by chunk, and nothing is looked up ahead.
 template <class Config, class Hooks>
 inline constexpr bool kHasCheapMask = !Config::kHasMask || kMaskIsRanges<Hooks>;
+/// Of such a mask: are its bounds multiples of a parameter, which take divisions?
+LACUNA_OPTIONAL_FIELD(bool, has_long_bounds, kHasLongBounds, false)
 
 /// Which of the 32 chunks 32 * group + lane may have a visible tile, by the mask's interval
 /// analysis of all keys of each. So a row that sees few of many keys looks into few chunks.

@@ -130,7 +130,7 @@ struct WgmmaRegisters {
 struct ProducerWork {
   bool gathers, has_two_lists, packs_heads;
   bool makes_rows;  ///< of codes
-  bool asks_mask;   ///< of each tile, because the mask is no ranges of keys
+  bool asks_mask;   ///< of each tile, at length: it is no ranges of keys, or it divides
 };
 constexpr WgmmaRegisters wgmma_registers(int warpgroups, const ProducerWork& work) {
   const bool asks_mask = work.asks_mask && warpgroups == 2;

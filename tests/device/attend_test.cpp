@@ -11,6 +11,7 @@
 #include <limits>
 #include <ostream>
 #include <random>
+#include <set>
 
 #include "tests/device/runner.hpp"
 #include "tests/numerics/variants/variant_parts.hpp"
@@ -230,6 +231,25 @@ TEST(Conditions, AreThoseOfTheMask) {
     }
   }
   EXPECT_GT(found, 0);
+}
+
+/// Ranges that end at multiples of a parameter: seeds draw chunks of 1, 7 and 64 tokens, and one
+/// that is longer than any sequence.
+TEST(Chunks, AreThoseOfTheMask) {
+  std::set<double> chunks;
+  for (const Subject& subject : subjects()) {
+    if (subject.spec != "chunks" && subject.spec != "chunks-before") continue;
+    for (Case shape : {shape_of(2, 4, 2, 1, 1), shape_of(1, 4, 4, 17, 17),
+                       shape_of(1, 4, 2, 161, 275), shape_of(1, 4, 4, 300, 129)}) {
+      for (const std::uint32_t seed : {1u, 2u, 3u, 4u, 5u}) {
+        SCOPED_TRACE(testing::Message() << subject.name << ", " << shape.text() << ", " << seed);
+        const Problem problem = make_problem(subject, shape, seed);
+        chunks.insert(problem.variant.params.front().values.front());
+        expect_the_mask_of_reports(subject, problem, kOthers[4]);
+      }
+    }
+  }
+  EXPECT_EQ(chunks, (std::set<double>{1, 7, 64, 1 << 20}));
 }
 
 /// Subjects of this spec whose gate is decided late.

@@ -120,6 +120,8 @@ set(short_tier
   dilated_d64_bf16_sm_90a dilated_d128_f16_sm_100a kept_distances_d128_bf16_sm_90a
   kept_distances_d128_bf16_sm_100a strided_lists_d64_f16_sm_90a strided_lists_d64_f16_sm_100a
   strided_pattern_d64_bf16_sm_90a strided_pattern_d64_bf16_sm_100a
+  chunks_d64_bf16_sm_90a chunks_d128_f16_sm_90a chunks_d64_bf16_sm_100a chunks_before_d64_bf16_sm_90a
+  chunks_before_d64_bf16_sm_100a chunks_d64_bf16_sm_90a_sequences chunks_before_d64_bf16_sm_100a_pages
   longformer_d64_bf16_sm_90a longformer_d128_f16_sm_100a int8_dilated_d64_bf16_sm_90a
   int8_dilated_d64_bf16_sm_100a dilated_gate_d64_bf16_sm_90a dilated_gate_d64_bf16_sm_100a
   dilated_d64_bf16_sm_90a_sequences dilated_d64_bf16_sm_100a_pages
@@ -328,6 +330,15 @@ device_kernel(specs/longformer.json 64 bf16 sm_90a)
 device_kernel(specs/longformer.json 128 f16)
 device_kernel(tests/device/specs/dilated.json 64 bf16 sm_90a sequences)
 device_kernel(tests/device/specs/dilated.json 64 bf16 sm_100a pages)
+
+# Ranges of keys that end at multiples of a parameter; by wgmma of three consumer warpgroups and of two.
+foreach(arch sm_100a sm_90a)
+  device_kernel(tests/device/specs/chunks.json 64 bf16 ${arch})
+  device_kernel(tests/device/specs/chunks.json 128 f16 ${arch})
+  device_kernel(tests/device/specs/chunks-before.json 64 bf16 ${arch})
+endforeach()
+device_kernel(tests/device/specs/chunks.json 64 bf16 sm_90a sequences)
+device_kernel(tests/device/specs/chunks-before.json 64 bf16 sm_100a pages)
 
 # Tokens in another order, of which formulas see the caller's.
 device_kernel(tests/device/specs/ordered-tokens.json 64 bf16)

@@ -163,31 +163,35 @@ TEST(interval, classifiers_are_expressions_of_the_tile) {
 }
 
 /// must == all visible and may == any visible, for every tile of a grid.
+void expect_exact(const Expr& mask, const std::vector<ParamView>& views, const ProblemSize& size) {
+  const TileClassifier classifier = classify_mask(mask);
+  for (int q0 = 0; q0 < size.n_q; q0 += 8) {
+    for (int k0 = 0; k0 < size.n_k; k0 += 4) {
+      const Tile tile{q0,
+                      std::min(q0 + 7, size.n_q - 1),
+                      k0,
+                      std::min(k0 + 3, size.n_k - 1),
+                      q0 % size.heads,
+                      k0 % size.batch};
+      const Bindings bindings = bind(tile, size, views);
+      const Truth truth = brute_force(mask, tile, bindings);
+      EXPECT_EQ(evaluate(classifier.must, bindings).boolean, truth.all)
+          << mask.text << "\nmust: " << classifier.must.text << "\n"
+          << describe(tile);
+      EXPECT_EQ(evaluate(classifier.may, bindings).boolean, truth.any)
+          << mask.text << "\nmay: " << classifier.may.text << "\n"
+          << describe(tile);
+    }
+  }
+}
+
 void expect_exact(const char* text, const std::vector<ProblemSize>& sizes) {
   Random random(11);
   for (const ProblemSize& size : sizes) {
     const auto set = random_parameters(random, size, false);
     const ParsedExpr parsed = parse_expr(text, Site::kMask, set.symbols);
     ASSERT_TRUE(parsed.ok()) << text << ": " << parsed.errors[0].message;
-    const TileClassifier classifier = classify_mask(parsed.expr);
-    for (int q0 = 0; q0 < size.n_q; q0 += 8) {
-      for (int k0 = 0; k0 < size.n_k; k0 += 4) {
-        const Tile tile{q0,
-                        std::min(q0 + 7, size.n_q - 1),
-                        k0,
-                        std::min(k0 + 3, size.n_k - 1),
-                        q0 % size.heads,
-                        k0 % size.batch};
-        const Bindings bindings = bind(tile, size, set.views);
-        const Truth truth = brute_force(parsed.expr, tile, bindings);
-        EXPECT_EQ(evaluate(classifier.must, bindings).boolean, truth.all)
-            << text << "\nmust: " << classifier.must.text << "\n"
-            << describe(tile);
-        EXPECT_EQ(evaluate(classifier.may, bindings).boolean, truth.any)
-            << text << "\nmay: " << classifier.may.text << "\n"
-            << describe(tile);
-      }
-    }
+    expect_exact(parsed.expr, set.views, size);
   }
 }
 
@@ -240,6 +244,40 @@ TEST(interval, is_exact_where_products_of_parameters_are_added_to_tokens) {
   EXPECT_TRUE(evaluate(classifier.may, bindings).boolean);
 }
 
+TEST(interval, is_exact_for_chunks_of_a_parameter) {
+  const std::vector<ParamSymbol> symbols = {{"chunk", ExprType::kI32, {}, false, 1}};
+  const auto expect_of_chunk = [&](const char* text, std::int32_t chunk) {
+    const ParsedExpr parsed = parse_expr(text, Site::kMask, symbols);
+    ASSERT_TRUE(parsed.ok()) << text;
+    std::vector<ParamView> views(1);
+    views[0].value.i32 = chunk;
+    for (const ProblemSize& size : kSizes) expect_exact(parsed.expr, views, size);
+  };
+  for (const std::int32_t chunk : {1, 3, 8, 13, 16, 100}) {
+    expect_of_chunk("k // chunk >= q // chunk - 2", chunk);
+    expect_of_chunk("k <= q and q // chunk - k // chunk < 2", chunk);
+  }
+  // A chunk that is no index, but longer than any sequence.
+  for (const std::int32_t chunk : {1, 3, 8, 13, 16, 100, 2147483647}) {
+    expect_of_chunk("k // chunk == q // chunk", chunk);
+    expect_of_chunk("k // chunk <= q // chunk", chunk);
+    expect_of_chunk("k <= q + n_k - n_q and (q + n_k - n_q) // chunk == k // chunk", chunk);
+    expect_of_chunk("k <= q and k >= q - q % chunk", chunk);
+  }
+}
+
+TEST(interval, is_sound_where_a_chunk_may_be_negative) {
+  Random random(12);
+  const ProblemSize size{1, 1, 24, 24};
+  auto set = random_parameters(random, size, false);
+  for (const std::int32_t limit : {-5, -1, 0, 1, 7}) {
+    set.views[2].value.i32 = limit;
+    for (const char* text : {"k // limit == q // limit", "k // limit <= q // limit",
+                             "k >= q - q % limit", "k <= q - q % limit + limit"})
+      expect_sound(text, set, size);
+  }
+}
+
 struct Classified {
   const char *mask, *must, *may;
 };
@@ -249,6 +287,7 @@ TEST(interval, prints_as_a_person_would_write_it) {
       {"start", ExprType::kI32, {ParamAxis::kNQ}, true},
       {"document", ExprType::kI32, {ParamAxis::kNK}, false},
       {"slope", ExprType::kF32, {ParamAxis::kHeads}, false},
+      {"chunk", ExprType::kI32, {}, false, 1},
   };
   for (const Classified& row : std::vector<Classified>{
            {"true", "true", "true"},
@@ -258,6 +297,7 @@ TEST(interval, prints_as_a_person_would_write_it) {
            {"not (k > q or h == 0)", "not (k1 > q0 or h == 0)", "not (k0 > q1 or h == 0)"},
            {"q // 64 == k // 64", "q0 // 64 == k1 // 64 and q1 // 64 == k0 // 64",
             "q0 // 64 <= k1 // 64 and k0 // 64 <= q1 // 64"},
+           {"q // chunk <= k // chunk", "k0 >= q1 - q1 % chunk", "k1 >= q0 - q0 % chunk"},
            {"document[q] == document[k]", "false", "true"},
            {"q * 1103515245 % 100 < 3", "false", "true"},
            {"q * slope < 1", "abs(slope) < inf and max(q0 * slope, q1 * slope) < 1.0",

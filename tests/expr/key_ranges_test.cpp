@@ -14,6 +14,10 @@ const std::vector<ParamSymbol> kMaskParameters = {
     {"start", ExprType::kI32, {ParamAxis::kNQ}, false},
     {"window", ExprType::kI32, {}, false},
     {"bias", ExprType::kF32, {}, false},
+    {"chunk", ExprType::kI32, {}, false, 1},
+    {"part", ExprType::kI32, {ParamAxis::kHeads}, false, 1, 1 << 16},
+    {"back", ExprType::kI32, {}, false, 0, 1 << 10},
+    {"lengths", ExprType::kI32, {ParamAxis::kNQ}, false, 1},
 };
 
 Expr parsed_mask(const std::string& text) {
@@ -68,6 +72,22 @@ TEST(key_ranges, come_from_quotients) {
     EXPECT_EQ(key_ranges_of(text), "") << text;
 }
 
+TEST(key_ranges, come_from_quotients_by_a_parameter_of_at_least_one) {
+  EXPECT_EQ(key_ranges_of("k // chunk == q // chunk"),
+            "q - q % chunk to q - q % chunk + chunk - 1");
+  EXPECT_EQ(key_ranges_of("k // chunk <= q // chunk"), " to q - q % chunk + chunk - 1");
+  EXPECT_EQ(key_ranges_of("k // chunk >= q // chunk - 3"), "q - q % chunk - 3 * chunk to ");
+  EXPECT_EQ(key_ranges_of("q // part - k // part < 2"), "q - q % part - 2 * part + part to ");
+  EXPECT_EQ(key_ranges_of("k // chunk < 5"), " to 5 * chunk - 1");
+  // Numbers that fit i32 by what is declared.
+  EXPECT_EQ(key_ranges_of("k // part >= q // part - back"), "q - q % part - back * part to ");
+  for (const char* text :
+       {"k // chunk <= q", "k // window == q // window", "k // chunk == q // window",
+        "k // back == q // back", "k // chunk >= q // chunk - back", "k // part < window",
+        "k // chunk == start[q] // 3", "k // lengths[q] == q // lengths[q]"})
+    EXPECT_EQ(key_ranges_of(text), "") << text;
+}
+
 TEST(key_ranges, are_none_where_k_is_not_bounded) {
   for (const char* text : {"k % 2 == 0", "k * 2 <= q", "k * bias < 3.0", "k != q", "k * k < q"})
     EXPECT_EQ(key_ranges_of(text), "") << text;
@@ -75,9 +95,13 @@ TEST(key_ranges, are_none_where_k_is_not_bounded) {
 
 TEST(key_ranges, hold_the_keys_that_the_mask_lets_through) {
   const std::int32_t starts[] = {0, 0, 2, 3, 3, 5, 6, 7};
-  std::vector<ParamView> views(3);
+  const std::int32_t parts[] = {2};
+  std::vector<ParamView> views(7);
   views[0].data = starts, views[0].extent[0] = 8, views[0].stride[0] = 1;
   views[1].value.i32 = 3;
+  views[3].value.i32 = 3;
+  views[4].data = parts, views[4].extent[0] = 1;
+  views[5].value.i32 = 1;
   for (const char* text : {"max(q - k, k - q) < window",
                            "min(k - 4, q - k) < 0",
                            "k <= q",
@@ -100,6 +124,13 @@ TEST(key_ranges, hold_the_keys_that_the_mask_lets_through) {
                            "k // 2 - q // 2 < 1",
                            "q // 3 - k // 3 == 1",
                            "1 + abs(k - q) < window",
+                           "k // chunk == q // chunk",
+                           "k // chunk <= (q + n_k - n_q) // chunk and k <= q",
+                           "q // chunk - k // chunk < 2 and k // chunk < 2",
+                           "k // chunk > q // chunk - 1",
+                           "(k + 1) // chunk <= (q - 2) // chunk",
+                           "k <= q and k // part >= q // part - back",
+                           "k >= q - q % chunk and k <= q",
                            "q % 2 == 0 and k <= q or k == 7"}) {
     const Expr mask = parsed_mask(text);
     const std::vector<KeyRange> ranges = key_ranges(mask);

@@ -41,7 +41,9 @@ TEST(OpenReads, AreElementsThatDifferInATileAndDoNotRise) {
 }
 
 std::string loose_in(const std::string& mask) {
-  const ParsedExpr parsed = parse_expr(mask, Site::kMask, {});
+  const std::vector<ParamSymbol> symbols = {{"chunk", ExprType::kI32, {}, false, 1},
+                                            {"step", ExprType::kI32, {}, false}};
+  const ParsedExpr parsed = parse_expr(mask, Site::kMask, symbols);
   EXPECT_TRUE(parsed.ok()) << mask;
   return loose_part(parsed.expr);
 }
@@ -50,6 +52,9 @@ TEST(OpenReads, LooseAreRemaindersAndBitsOfTokens) {
   EXPECT_EQ(loose_in("k <= q and q // 64 == k // 64"), "");
   EXPECT_EQ(loose_in("q // 24 // 7 == k // 24 // 7 and q % 24 // 7 == k % 24 // 7"), "q % 24");
   EXPECT_EQ(loose_in("k < n_k % 64"), "");
+  EXPECT_EQ(loose_in("k >= q - q % chunk"), "");
+  EXPECT_EQ(loose_in("k >= q - q % chunk and q % chunk < 3"), "q % chunk");
+  EXPECT_EQ(loose_in("k >= q - q % step"), "q % step");
   EXPECT_EQ(loose_in("k <= q and (q ^ k) < 64"), "q ^ k");
   EXPECT_EQ(loose_in("hash(3, q // 16) < 0"), "hash(3, q // 16)");
 }

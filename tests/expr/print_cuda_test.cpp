@@ -25,6 +25,7 @@ TEST(print_cuda, reads_as_a_person_would_write_it) {
   const std::vector<ParamSymbol> parameters = {
       {"tau", ExprType::kF32, {}, false},
       {"start", ExprType::kI32, {ParamAxis::kHeads, ParamAxis::kNQ}, true},
+      {"chunk", ExprType::kI32, {}, false, 1},
   };
   for (const PrintedCuda& row : std::vector<PrintedCuda>{
            {"k <= q + n_k - n_q", "k <= q + n_k - n_q"},
@@ -36,6 +37,9 @@ TEST(print_cuda, reads_as_a_person_would_write_it) {
            {"(q - k) % 4 == 0", "lacuna::modulo<4>(q - k) == 0"},
            {"q % -4 == 0", "lacuna::modulo(q, -4) == 0"},
            {"k >= start[q + 1]", "k >= lacuna::at(args.start, h, q + 1)"},
+           {"k >= q - q % chunk + 1", "k >= lacuna::round_down(q, lacuna::at(args.chunk)) + 1"},
+           {"k >= q - k % chunk", "k >= q - lacuna::modulo(k, lacuna::at(args.chunk))"},
+           {"k >= q - q % b", "k >= q - lacuna::modulo(q, b)"},
            {"q * tau < inf", "float(q) * lacuna::at(args.tau) < lacuna::kInfinity"},
            {"tau > -inf", "lacuna::at(args.tau) > -lacuna::kInfinity"},
            {"q > -2147483648 + k", "q > (-2147483647 - 1) + k"},

@@ -3,6 +3,7 @@
 
 #include "compiler/expr/text/parse.hpp"
 #include "compiler/ir/names.hpp"
+#include "compiler/spec/declared_ranges.hpp"
 #include "tests/ir/programs.hpp"
 
 namespace lacuna {
@@ -122,6 +123,7 @@ class RandomProgram {
                       false,
                       "",
                       ""});
+    for (ParamSpec& param : params) note_declared_range(param);
     return params;
   }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
 
 #include "compiler/expr/expr_tables.hpp"
 #include "compiler/expr/text/parse.hpp"
@@ -62,7 +63,7 @@ TEST(ReadSpec, FillsEveryField) {
   ASSERT_EQ(spec.params.size(), 2U);
   const ParamSpec& z = spec.params[0];  // in file order
   EXPECT_EQ(z.symbol,
-            (ParamSymbol{"z", ExprType::kI32, {ParamAxis::kBatch, ParamAxis::kNQ}, true}));
+            (ParamSymbol{"z", ExprType::kI32, {ParamAxis::kBatch, ParamAxis::kNQ}, true, 0}));
   EXPECT_EQ(z.minimum, 0);
   EXPECT_TRUE(std::isinf(z.maximum));
   EXPECT_EQ(z.default_value, 3);
@@ -70,7 +71,7 @@ TEST(ReadSpec, FillsEveryField) {
   EXPECT_EQ(z.doc, "Z");
   EXPECT_EQ(z.unit, "tokens");
   const ParamSpec& a = spec.params[1];
-  EXPECT_EQ(a.symbol, (ParamSymbol{"a", ExprType::kF32, {}, false}));
+  EXPECT_EQ(a.symbol, (ParamSymbol{"a", ExprType::kF32, {}, false, INT32_MIN, 2}));
   EXPECT_EQ(a.minimum, -INFINITY);
   EXPECT_EQ(a.maximum, 2.5);
   EXPECT_FALSE(a.has_default);

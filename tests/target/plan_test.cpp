@@ -172,6 +172,15 @@ TEST(PlanText, ShowsWhatIsLeftForEachScore) {
             "mask_loop = 2 ranges of keys for each row  (derived: in tiles that the mask cuts)");
   EXPECT_EQ(plan_line(R"("attention": {"mask": "q % 3 == k % 3"})", "mask_loop", "sm_80"),
             "mask_loop = asked for each score  (derived: conditions on pairs of query and key)");
+  const std::string chunks = R"("attention": {"mask": "k <= q and k // chunk == q // chunk"})";
+  const auto chunk = [](const char* range) {
+    return R"(, "params": {"chunk": {"type": "i32", "range": )" + std::string(range) + "}}";
+  };
+  EXPECT_EQ(plan_line(chunks + chunk("[1, 4096]"), "mask_loop", "sm_80"),
+            "mask_loop = 1 range of keys for each row  (derived: in tiles that the mask cuts)");
+  EXPECT_EQ(plan_line(chunks + chunk("[0, 4096]"), "mask_loop", "sm_80"),
+            "mask_loop = asked for each score  (derived: conditions on pairs of query and key; "
+            "chunk with a range from 1 on would make it ranges of keys)");
   EXPECT_EQ(plan_line(R"("attention": {"mask": "(q - k) % 3 == 0"})", "mask_loop", "sm_80"),
             "mask_loop = asked for each distance  (derived: the mask depends on q - k alone)");
   EXPECT_EQ(

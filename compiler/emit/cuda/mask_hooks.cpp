@@ -7,6 +7,7 @@
 #include "compiler/expr/nodes/constant_divisors.hpp"
 #include "compiler/expr/nodes/constant_parts.hpp"
 #include "compiler/expr/parts/mask_parts.hpp"
+#include "compiler/expr/rounded_down.hpp"
 
 namespace lacuna {
 namespace {
@@ -33,13 +34,15 @@ void write_mask(CudaWriter& out, const Expr& mask) {
 
 /// Prints whether the mask lets through all pairs of a tile (`tile_full`), or any (`tile_visible`).
 /// Such a formula divides by the same number many times, so the reciprocal of that number is
-/// computed once, and each parameter is read once: NVRTC inlines whatever is computed again.
+/// computed once, and each parameter is read once: NVRTC inlines whatever is computed again. Two
+/// multiples of a parameter are all that others need: who walks has no registers for reciprocals.
 void write_tile_bound(CudaWriter& out, const std::string& name, const Expr& bound) {
   const char* pointer = "/attention/mask";
   const std::string signature =
       "bool " + name + "(const Args& args, " + kBounds + ", int h, int b)";
   const std::vector<std::int32_t> divisors = constant_divisors(bound, kBoundVariables);
-  if (divisors.empty()) return write_hook(out, signature, pointer, cuda_body(bound, "true"));
+  if (divisors.empty() || rounds_down(bound))
+    return write_hook(out, signature, pointer, cuda_body(bound, "true"));
   RowText text = split_text(bound, "part", "parts", constant_elements(bound, kBoundVariables),
                             divisors, cuda_names(Tiling::kAttend));
   text.rest.locals.insert(text.rest.locals.begin(),

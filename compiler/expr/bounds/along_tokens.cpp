@@ -22,7 +22,9 @@ AlongTokens::Facts AlongTokens::facts_of(const ExprNode& node) const {
     ranges[count] = below.range;
     if (count == 0 || node.op == ExprOp::kSelect) operand = builder_[child].type;
   }
-  const ValueRange exact = node_range(node, operand, {ranges.data(), count});
+  const bool is_declared = node.op == ExprOp::kParameter && !parameters_.empty();
+  const ValueRange exact = is_declared ? parameter_range(parameters_[node.symbol])
+                                       : node_range(node, operand, {ranges.data(), count});
   facts.may_wrap = node.type == ExprType::kI32 && !fits_i32(exact);
   facts.range = wrapped_range(node.type, exact);
   return facts;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "compiler/expr/bounds/ranges.hpp"
@@ -15,6 +16,9 @@ class AlongTokens {
   /// Of nodes of `builder`, which may grow. `token`: Variable::kK, or Variable::kQ.
   explicit AlongTokens(ExprBuilder& builder, Variable token = Variable::kK)
       : builder_(builder), token_(token) {}
+  /// Knows what is declared of parameters, too.
+  AlongTokens(ExprBuilder& builder, std::span<const ParamSymbol> parameters)
+      : builder_(builder), parameters_(parameters) {}
 
   /// Does the part below a node read the logit?
   bool reads_score(int id) { return facts(id).reads_s; }
@@ -41,7 +45,8 @@ class AlongTokens {
   std::optional<int> slope_of_product(const ExprNode& node);
 
   ExprBuilder& builder_;
-  Variable token_;
+  Variable token_ = Variable::kK;
+  std::span<const ParamSymbol> parameters_;
   std::vector<Facts> facts_;  ///< of the builder's first nodes
 };
 

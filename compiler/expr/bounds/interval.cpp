@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "compiler/expr/bounds/interval_arithmetic.hpp"
+#include "compiler/expr/bounds/open_comparisons.hpp"
 #include "compiler/expr/print_expr.hpp"
+#include "compiler/expr/rounded_down.hpp"
 
 namespace lacuna {
 namespace {
@@ -99,10 +101,30 @@ class Analysis {
         const Bounds &a = child(node, 0), &b = child(node, 1);
         return decision(make(node.op, a.lo, b.lo), make(node.op, a.hi, b.hi));
       }
+      case ExprOp::kSubtract:
+        if (is_rounded_down(mask_, node)) return rounded_down(node);
+        return operator_bounds(builder_, node.op, operand_type(node), operands(node));
       default:
         if (is_comparison(node.op)) return comparison(node.op, child(node, 0), child(node, 1));
         return operator_bounds(builder_, node.op, operand_type(node), operands(node));
     }
+  }
+
+  /// Operands would be bounded each by itself, as if the remainder could be any in a tile.
+  Bounds rounded_down(const ExprNode& node) {
+    const Bounds& a = child(node, 0);
+    const ExprNode& remainder = mask_.nodes[static_cast<std::size_t>(node.children[1])];
+    const Bounds& by = child(remainder, 1);
+    const ValueRange of_parameter = parameter_range(symbol_of(remainder.children[1]));
+    const ValueRange range = {a.range.min - of_parameter.max + 1, a.range.max};
+    if (!fits_i32(range)) return unknown(builder_, node.type);
+    const auto rounded = [&](int end) {
+      return make(ExprOp::kSubtract, end, make(ExprOp::kModulo, end, by.lo));
+    };
+    return {rounded(a.lo), rounded(a.hi), both(a.guard, by.guard), range, false};
+  }
+  const ParamSymbol& symbol_of(std::int32_t parameter) const {
+    return mask_.parameters[mask_.nodes[static_cast<std::size_t>(parameter)].symbol];
   }
 
   Bounds decision(int must, int may) {
@@ -170,7 +192,12 @@ class Analysis {
 }  // namespace
 
 TileClassifier classify_mask(const Expr& mask) {
-  if (!mask.empty()) return Analysis(mask).run();
+  if (!mask.empty()) {
+    // A quotient by a parameter takes a division for each end of a tile, and more where the other
+    // side of the comparison is one: two multiples of it say as much as four quotients.
+    const OpenedMask opened = open_comparisons(mask);
+    return Analysis(opened.opens_parameter ? opened.mask : mask).run();
+  }
   ExprBuilder builder;
   Expr always = builder.extract(builder.boolean(true), {});
   always.text = print_expr(always);

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "compiler/expr/bounds/along_tokens.hpp"
+#include "compiler/expr/bounds/open_comparisons.hpp"
 #include "compiler/expr/fold.hpp"
 
 namespace lacuna {
@@ -15,102 +16,6 @@ struct Bounds {
   int first = -1, last = -1;
 };
 using Ranges = std::vector<Bounds>;
-
-/// Comparisons of what bends or steps along k, as conditions on its straight parts:
-///
-///   min(a, b) <= c     a <= c or b <= c
-///   max(a, b) <= c     a <= c and b <= c
-///   abs(a) <= c        a <= c and -a <= c
-///   a // 64 <= c       a < 64 * c + 64
-///   a // 64 == c       a >= 64 * c and a < 64 * c + 64
-///   b - a // 64 < c    a // 64 > b - c
-class ComparisonOpener {
- public:
-  Expr open(const Expr& mask) {
-    std::vector<int> moved;
-    for (const ExprNode& node : mask.nodes) {
-      const ExprChildren children = moved_children(node, moved);
-      const bool compares = node.op >= ExprOp::kLess && node.op <= ExprOp::kEqual;
-      moved.push_back(compares && builder_[children[0]].type == ExprType::kI32
-                          ? compare(node.op, children[0], children[1])
-                          : builder_.copy(node, children));
-    }
-    return builder_.extract(moved.back(), mask.parameters);
-  }
-
- private:
-  int compare(ExprOp op, int left, int right) {
-    for (const bool is_swapped : {false, true}) {
-      const int bent = is_swapped ? right : left, other = is_swapped ? left : right;
-      if (!along_.reads_token(bent)) continue;
-      const auto opened = compare_bent(is_swapped ? mirrored(op) : op, bent, other);
-      if (opened) return *opened;
-    }
-    return builder_.make(op, left, right);
-  }
-
-  /// `bent` against `other`, if `bent` is one of those above.
-  std::optional<int> compare_bent(ExprOp op, int bent, int other) {
-    const ExprNode node = builder_[bent];
-    const int a = node.children[0], b = node.children[1];
-    if (node.op == ExprOp::kFloorDivide) return compare_quotient(op, a, b, other);
-    if (node.op == ExprOp::kAdd || node.op == ExprOp::kSubtract)
-      return compare_sum(op, bent, other);
-    if (node.op == ExprOp::kNegate)
-      return compare_bent(mirrored(op), a, builder_.make(ExprOp::kNegate, other));
-    if (op == ExprOp::kEqual) return std::nullopt;
-    const bool is_below = op == ExprOp::kLess || op == ExprOp::kLessEqual;
-    if (node.op == ExprOp::kMin || node.op == ExprOp::kMax) {
-      return builder_.make((node.op == ExprOp::kMin) == is_below ? ExprOp::kOr : ExprOp::kAnd,
-                           compare(op, a, other), compare(op, b, other));
-    }
-    if (node.op == ExprOp::kAbs) {
-      return builder_.make(is_below ? ExprOp::kAnd : ExprOp::kOr, compare(op, a, other),
-                           compare(op, builder_.make(ExprOp::kNegate, a), other));
-    }
-    return std::nullopt;
-  }
-
-  /// The one of two addends that reads k, against the others, where all of them fit i32.
-  std::optional<int> compare_sum(ExprOp op, int sum, int other) {
-    const ExprNode node = builder_[sum];
-    const int a = node.children[0], b = node.children[1];
-    const int even = along_.reads_token(a) ? b : a, bent = even == a ? b : a;
-    if (along_.reads_token(even) || along_.slope_of(bent)) return std::nullopt;
-    const bool is_taken_off = node.op == ExprOp::kSubtract && bent == b;
-    const bool is_less = is_taken_off || node.op == ExprOp::kAdd;
-    const ExprOp joins = is_less ? ExprOp::kSubtract : ExprOp::kAdd;
-    const int left = is_taken_off ? even : other, right = is_taken_off ? other : even;
-    if (along_.may_wrap(sum) || along_.may_wrap(joins, left, right)) return std::nullopt;
-    return compare_bent(is_taken_off ? mirrored(op) : op, bent, builder_.make(joins, left, right));
-  }
-
-  /// a // divisor against `other`, where the numbers at which the quotient steps fit i32.
-  std::optional<int> compare_quotient(ExprOp op, int a, int divisor, int other) {
-    const ExprNode& by = builder_[divisor];
-    if (by.op != ExprOp::kLiteral || by.literal <= 0) return std::nullopt;
-    if (along_.may_wrap(ExprOp::kMultiply, other, divisor)) return std::nullopt;
-    const int first = builder_.make(ExprOp::kMultiply, other, divisor);
-    if (along_.may_wrap(ExprOp::kAdd, first, divisor)) return std::nullopt;
-    const int behind = builder_.make(ExprOp::kAdd, first, divisor);
-    switch (op) {
-      case ExprOp::kLess:
-        return compare(ExprOp::kLess, a, first);
-      case ExprOp::kLessEqual:
-        return compare(ExprOp::kLess, a, behind);
-      case ExprOp::kGreater:
-        return compare(ExprOp::kGreaterEqual, a, behind);
-      case ExprOp::kGreaterEqual:
-        return compare(ExprOp::kGreaterEqual, a, first);
-      default:
-        return builder_.make(ExprOp::kAnd, compare(ExprOp::kGreaterEqual, a, first),
-                             compare(ExprOp::kLess, a, behind));
-    }
-  }
-
-  ExprBuilder builder_;
-  AlongTokens along_{builder_};
-};
 
 class RangeFinder {
  public:
@@ -207,9 +112,9 @@ class RangeFinder {
   int moved(std::int32_t id) const { return moved_[static_cast<std::size_t>(id)]; }
   Expr extract(int id) const { return id < 0 ? Expr{} : fold(builder_.extract(id, parameters_)); }
 
-  ExprBuilder builder_;
-  AlongTokens along_{builder_};
   std::vector<ParamSymbol> parameters_;
+  ExprBuilder builder_;
+  AlongTokens along_{builder_, parameters_};
   std::vector<int> moved_, at_first_key_;  ///< of each node: itself, and with k = 0
 };
 
@@ -217,7 +122,7 @@ class RangeFinder {
 
 std::vector<KeyRange> key_ranges(const Expr& mask) {
   if (mask.empty()) return {};
-  const Expr opened = ComparisonOpener().open(mask);
+  const Expr opened = open_comparisons(mask).mask;
   return RangeFinder(opened).find(opened);
 }
 

@@ -4,6 +4,7 @@
 
 #include "compiler/expr/builder.hpp"
 #include "compiler/expr/print_expr.hpp"
+#include "compiler/expr/rounded_down.hpp"
 
 namespace lacuna {
 namespace {
@@ -36,6 +37,19 @@ bool has_loose_bounds(ExprOp op) {
          op == ExprOp::kBitOr || op == ExprOp::kHash;
 }
 
+/// Of each node: is it read by nothing but multiples, which have bounds of their own?
+std::vector<bool> read_by_rounding(const Expr& mask) {
+  std::vector<bool> by_rounding(mask.nodes.size()), otherwise(mask.nodes.size());
+  for (const ExprNode& node : mask.nodes) {
+    const bool is_rounded = is_rounded_down(mask, node);
+    for (std::size_t n = 0; n < node.children.size() && node.children[n] >= 0; ++n)
+      (is_rounded ? by_rounding : otherwise)[static_cast<std::size_t>(node.children[n])] = true;
+  }
+  for (std::size_t n = 0; n < otherwise.size(); ++n)
+    if (otherwise[n]) by_rounding[n] = false;
+  return by_rounding;
+}
+
 }  // namespace
 
 std::vector<std::string> open_reads(const Expr& mask) {
@@ -52,9 +66,9 @@ std::vector<std::string> open_reads(const Expr& mask) {
 }
 
 std::string loose_part(const Expr& mask) {
-  const std::vector<bool> varies = varying_nodes(mask);
+  const std::vector<bool> varies = varying_nodes(mask), is_bounded = read_by_rounding(mask);
   for (std::size_t n = 0; n < mask.nodes.size(); ++n) {
-    if (!varies[n] || !has_loose_bounds(mask.nodes[n].op)) continue;
+    if (!varies[n] || is_bounded[n] || !has_loose_bounds(mask.nodes[n].op)) continue;
     Expr part = mask;
     part.nodes.resize(n + 1);
     return print_expr(part);

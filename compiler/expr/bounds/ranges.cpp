@@ -84,6 +84,13 @@ ValueRange parameter_range(ExprType type) {
   return type == ExprType::kI32 ? ValueRange{-kMaxIndex, kMaxIndex} : full_range(type);
 }
 
+ValueRange parameter_range(const ParamSymbol& symbol) {
+  const ValueRange all = parameter_range(symbol.type);
+  if (symbol.type != ExprType::kI32) return all;
+  const auto within = [&](std::int32_t end) { return std::clamp<double>(end, all.min, all.max); };
+  return {within(symbol.least), within(symbol.most)};
+}
+
 ValueRange operator_range(ExprOp op, ExprType operand, std::span<const ValueRange> operands) {
   const ValueRange a = operands[0];
   const ValueRange b = operands.size() > 1 ? operands[1] : ValueRange{};

@@ -20,6 +20,8 @@ ValueRange full_range(ExprType type);
 ValueRange literal_range(double value);
 ValueRange variable_range(Variable variable);
 ValueRange parameter_range(ExprType type);
+/// Within what is declared of it.
+ValueRange parameter_range(const ParamSymbol& symbol);
 
 /// Range of an operator's exact result, before it wraps; `operand` is the type of its operands.
 ValueRange operator_range(ExprOp op, ExprType operand, std::span<const ValueRange> operands);

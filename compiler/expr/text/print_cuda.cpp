@@ -10,6 +10,7 @@
 #include "compiler/expr/bounds/ranges.hpp"
 #include "compiler/expr/nodes/deciding_nodes.hpp"
 #include "compiler/expr/number_text.hpp"
+#include "compiler/expr/rounded_down.hpp"
 #include "compiler/expr/text/repeated_parts.hpp"
 
 namespace lacuna {
@@ -282,6 +283,10 @@ class CudaPrinter {
       case ExprOp::kFloorDivide:
       case ExprOp::kModulo:
         return {print_rounded_division(node), kPrimary};
+      case ExprOp::kSubtract:
+        if (is_rounded_down(expr_, node) && prepared_divisor(at(node.children[1])).empty())
+          return {call("lacuna::round_down", at(node.children[1])), kPrimary};
+        break;
       case ExprOp::kDivide:
         if (divides_by_constant(node)) return {call("lacuna::divide_by", node), kPrimary};
         if (names_.approximates && !decides_[index_of(node)])
@@ -329,13 +334,16 @@ class CudaPrinter {
     return {(inner.front() == '-' ? "-(" + inner + ")" : "-" + inner), kUnary};  // not `--x`
   }
 
+  /// Of a quotient or remainder; "": there is none.
+  std::string prepared_divisor(const ExprNode& node) const {
+    return names_.divisor ? names_.divisor(node.children[1]) : std::string();
+  }
+
   std::string print_rounded_division(const ExprNode& node) {
     const std::string name(function_of(node));
     const ExprNode& divisor = at(node.children[1]);
-    if (names_.divisor) {
-      if (const std::string prepared = names_.divisor(node.children[1]); !prepared.empty())
-        return name + "(" + print(node.children[0], kTernary) + ", " + prepared + ")";
-    }
+    if (const std::string prepared = prepared_divisor(node); !prepared.empty())
+      return name + "(" + print(node.children[0], kTernary) + ", " + prepared + ")";
     if (divisor.op != ExprOp::kLiteral || divisor.literal <= 0) return call(name, node);
     return name + "<" + print_literal(divisor) + ">(" + print(node.children[0], kTernary) + ")";
   }

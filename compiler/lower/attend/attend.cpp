@@ -69,6 +69,9 @@ void add_wgmma_config(const Plan& plan, std::vector<ConfigField>& fields) {
   if (!chosen.keeps_queries.value)
     fields.push_back(boolean("kKeepsQueries", false, kNoField, chosen.keeps_queries.origin,
                              chosen.keeps_queries.reason));
+  if (has_long_bounds(attend_of(plan.program)))
+    fields.push_back(boolean("kHasLongBounds", true, "/attention/mask", Origin::kDerived,
+                             "bounds of a tile are multiples of a parameter"));
   if (chosen.code_places.value > 0)
     fields.push_back(integer("kCodePlaces", chosen.code_places, kNoField));
 }

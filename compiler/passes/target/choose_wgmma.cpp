@@ -288,7 +288,8 @@ WgmmaShape with_operands(WgmmaShape shape, const Program& program) {
   shape.has_gate = attend.gate.has_value();
   shape.packs_heads = program.batch != BatchLayout::kUniform;
   shape.e4m3_rows = attends_to_codes(program);
-  shape.asks_mask = !attend.mask.empty() && key_ranges(attend.mask).empty();
+  shape.asks_mask =
+      !attend.mask.empty() && (key_ranges(attend.mask).empty() || has_long_bounds(attend));
   const bool has_own_keys = shape.gathers ? !shape.has_gate : shape.has_lists;
   const bool own_rows = shape.tile_q == kWarpgroupRows && has_own_keys;
   shape.work_tiles = own_rows ? kBlockRows / kWarpgroupRows : 1;

@@ -5,6 +5,7 @@
 
 #include "compiler/expr/expr_tables.hpp"
 #include "compiler/expr/text/parse.hpp"
+#include "compiler/spec/declared_ranges.hpp"
 #include "compiler/spec/json/json_tree.hpp"
 #include "compiler/spec/read/check_fields.hpp"
 #include "compiler/spec/read/rules.hpp"
@@ -227,6 +228,7 @@ class SpecLoader {
     if (field.kind == SpecFieldKind::kRange) {
       param.minimum = bound_value(node.children[0]);
       param.maximum = bound_value(node.children[1]);
+      note_declared_range(param);
     } else {
       param.default_value = bound_value(node);
       param.has_default = true;

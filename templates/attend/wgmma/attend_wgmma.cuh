@@ -32,9 +32,10 @@ __device__ __forceinline__ void clear_unused_rows(const Args& args, const WgmmaS
 /// Registers of a thread of each role.
 template <class Config, class Hooks>
 __host__ __device__ constexpr WgmmaRegisters role_registers() {
-  return wgmma_registers(Config::kWarpgroups,
-                         {Config::kGathers, WgmmaShape<Config>::kOwnRows, packs_heads<Config>(),
-                          WgmmaShape<Config>::kMakesRows, !kHasCheapMask<Config, Hooks>});
+  return wgmma_registers(
+      Config::kWarpgroups,
+      {Config::kGathers, WgmmaShape<Config>::kOwnRows, packs_heads<Config>(),
+       WgmmaShape<Config>::kMakesRows, !kHasCheapMask<Config, Hooks> || has_long_bounds<Config>()});
 }
 
 /// What a consumer warpgroup does that has no queries: makes rows of codes beside the producer's

@@ -255,6 +255,8 @@ const std::vector<std::string>& variant_names() {
                                                  "dilated-gate",
                                                  "kept-distances",
                                                  "strided-pattern",
+                                                 "chunks",
+                                                 "chunks-before",
                                                  "int8-tile-gate",
                                                  "int8-gap-or-max",
                                                  "int8-closing-gate",

@@ -206,9 +206,52 @@ void make_values(Variant& v, Random& random) {
   };
 }
 
+constexpr const char* kChunks = R"({"version": 1, "name": "chunks",
+  "attention": {"mask": "k <= q + n_k - n_q and k // chunk == (q + n_k - n_q) // chunk"},
+  "params": {"chunk": {"type": "i32", "range": [1, "inf"], "doc": "tokens of a chunk"}}})";
+
+constexpr const char* kChunksBefore = R"({"version": 1, "name": "chunks-before",
+  "let": {"place": "q + n_k - n_q"},
+  "attention": {"mask": "k // chunk <= place // chunk and place // chunk - k // chunk <= back"},
+  "params": {"chunk": {"type": "i32", "shape": "[heads]", "range": [1, 1048576], "doc": "tokens"},
+             "back": {"type": "i32", "range": [0, 64], "doc": "chunks before one's own"}}})";
+
+/// Of single tokens, in the middle of tiles, of whole tiles, and longer than any sequence.
+constexpr int kChunkTokens[] = {1, 7, 64, 1 << 20};
+
+int chunk_of(int token, int chunk) {
+  return static_cast<int>(std::floor(static_cast<double>(token) / chunk));
+}
+
+void make_chunks(Variant& v, Random& random) {
+  const int shift = v.problem.n_k - v.problem.n_q, chunk = kChunkTokens[whole(random, 0, 3)];
+  pass(v, "chunk", chunk);
+  v.problem.mask = [=](int q, int k, int, int) {
+    return k <= q + shift && chunk_of(k, chunk) == chunk_of(q + shift, chunk);
+  };
+}
+
+void make_chunks_before(Variant& v, Random& random) {
+  const int n_h = v.problem.n_h, shift = v.problem.n_k - v.problem.n_q;
+  const int first = whole(random, 0, 3), back = whole(random, 0, 3);
+  std::vector<double> chunks;
+  for (int h = 0; h < n_h; ++h) chunks.push_back(kChunkTokens[(first + h) % 4]);
+  v.params = {{"chunk", true, chunks, {n_h}}};
+  pass(v, "back", back);
+  v.problem.mask = [=](int q, int k, int h, int) {
+    const int chunk = static_cast<int>(chunks[static_cast<std::size_t>(h)]);
+    const int before = chunk_of(q + shift, chunk) - chunk_of(k, chunk);
+    return before >= 0 && before <= back;
+  };
+}
+
 }  // namespace
 
-std::string pattern_spec(const std::string& name) { return name == "values" ? kValues : ""; }
+std::string pattern_spec(const std::string& name) {
+  if (name == "chunks") return kChunks;
+  if (name == "chunks-before") return kChunksBefore;
+  return name == "values" ? kValues : "";
+}
 
 bool make_pattern_variant(const std::string& name, Variant& v, KernelTile, Random& random) {
   if (name == "t5-bias") return make_t5_bias(v, random), true;
@@ -220,6 +263,8 @@ bool make_pattern_variant(const std::string& name, Variant& v, KernelTile, Rando
   if (name == "bigbird") return make_bigbird(v, random), true;
   if (name == "sliding-tile") return make_sliding_tile(v, random), true;
   if (name == "values") return make_values(v, random), true;
+  if (name == "chunks") return make_chunks(v, random), true;
+  if (name == "chunks-before") return make_chunks_before(v, random), true;
   return false;
 }
 

@@ -103,11 +103,13 @@ __host__ __device__ constexpr bool holds_distances() {
   }
 }
 /// Are ranges read while products are under way? Three warpgroups have no registers for it, nor for
-/// two ranges beside distances.
+/// two ranges beside distances or where the producer takes some.
 template <class Config, class Hooks>
 inline constexpr bool kReadsKeyRanges =
     Config::kWarpgroups == 2 && kHasKeyRanges<Config, Hooks>&& Hooks::MaskRow::kReadsParameters &&
-    !kHasConditions<Hooks> && !(Hooks::MaskRow::kRanges > 1 && holds_distances<Config, Hooks>());
+    !kHasConditions<Hooks> &&
+    !(Hooks::MaskRow::kRanges > 1 &&
+      (holds_distances<Config, Hooks>() || has_long_bounds<Config>()));
 
 /// Of a missing tile: behind all keys.
 template <class Config, class Args>
