@@ -263,6 +263,7 @@ const std::vector<std::string>& variant_names() {
                                                  "bucket-bias",
                                                  "bucket-bias-mma",
                                                  "fire-bias",
+                                                 "long-formulas",
                                                  "taylor-weights"};
   return names;
 }
