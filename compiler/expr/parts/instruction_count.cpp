@@ -9,8 +9,8 @@
 namespace lacuna {
 namespace {
 
-/// Estimates, of what the machine code of sm_90a has: they need to tell a formula of 40 instructions
-/// from one of 400.
+/// Estimates, of what the machine code of sm_90a has: they need to tell a formula of 40
+/// instructions from one of 400.
 constexpr int kOfElement = 6, kOfIndex = 6, kOfHash = 16, kOfTanh = 20, kOfDivision = 16,
               kOfFunction = 4, kOfLiteralDivisor = 6, kOfDivisor = 12, kOfAnyDivisor = 40;
 
