@@ -13,7 +13,8 @@ constexpr Variable kOfScore[] = {Variable::kS, Variable::kK, Variable::kP, Varia
                                  Variable::kMassBefore};
 constexpr Variable kOfPair[] = {Variable::kQ, Variable::kK};
 
-constexpr int kLongFormula = 100, kLongIndices = 100, kLongMask = 120;
+/// Shorter ones are compiled in a second or two as they are.
+constexpr int kLongFormula = 100, kLongIndices = 100, kLongMask = 130;
 
 }  // namespace
 
