@@ -1,5 +1,6 @@
 #include "compiler/target/score_loop.hpp"
 
+#include "compiler/expr/parts/costly_formulas.hpp"
 #include "compiler/expr/parts/mask_parts.hpp"
 #include "compiler/expr/parts/score_cost.hpp"
 
@@ -8,6 +9,19 @@ namespace {
 
 PlanValue derived(std::string value, std::string reason) {
   return {"", std::move(value), Origin::kDerived, std::move(reason)};
+}
+
+/// What is asked or worked out for each score, of a formula that may be too long to stand in the
+/// kernel for each of them.
+PlanValue for_each_score(std::string value, std::string reason, bool is_costly, int length) {
+  if (!is_costly) return derived(std::move(value), std::move(reason));
+  return derived(value + ", in a loop over blocks of keys",
+                 reason + "; some " + std::to_string(length) +
+                     " instructions, in a copy for each score a kernel takes long to compile");
+}
+PlanValue asked_for_each_score(const Expr& mask, std::string reason) {
+  return for_each_score("asked for each score", std::move(reason), mask_is_costly(mask),
+                        mask_length(mask));
 }
 
 bool gathers(const Attend& attend) { return attend.columns >= 0; }
@@ -63,22 +77,27 @@ std::string missing_range(const Expr& mask) {
 
 PlanValue score_loop(const Plan& plan) {
   const Attend& attend = attend_of(plan.program);
-  if (gathers(attend)) return derived("the whole formula for each score", "keys are gathered");
+  const bool is_costly = formula_is_costly(attend.score);
+  const int length = formula_lengths(attend.score).of_score;
+  if (gathers(attend))
+    return for_each_score("the whole formula for each score", "keys are gathered", is_costly,
+                          length);
   const ScoreParts parts = split_score(attend.score);
   const bool shares = !packs_heads(plan);
-  return derived(print_score_costs(score_costs(parts, shares)), print_score_form(parts, shares));
+  return for_each_score(print_score_costs(score_costs(parts, shares)),
+                        print_score_form(parts, shares), is_costly, length);
 }
 
 PlanValue mask_loop(const Plan& plan) {
   const Attend& attend = attend_of(plan.program);
-  const std::string asked = "asked for each score";
-  if (gathers(attend)) return derived(asked, "keys are gathered");
+  if (gathers(attend)) return asked_for_each_score(attend.mask, "keys are gathered");
   const MaskParts parts = split_mask(attend.mask);
   if (parts.ranges.empty())
-    return derived(asked, "conditions on pairs of query and key" + missing_range(attend.mask));
+    return asked_for_each_score(
+        attend.mask, "conditions on pairs of query and key" + missing_range(attend.mask));
   if (looks_ahead(plan))
-    return derived(asked,
-                   "ranges of keys make the warps of TileGateConsumer divergent to the compiler");
+    return asked_for_each_score(
+        attend.mask, "ranges of keys make the warps of TileGateConsumer divergent to the compiler");
   if (!parts.terms.empty()) return conditions_loop(parts, packs_heads(plan));
   return derived(print_ranges(parts.ranges) + " for each row", "in tiles that the mask cuts");
 }

@@ -7,6 +7,7 @@
 #include "arch/redux.cuh"
 #include "args/expr.cuh"
 #include "attend/shared_parts.cuh"
+#include "base/chosen.cuh"
 
 namespace lacuna {
 
@@ -69,7 +70,7 @@ class PlacedElements {
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const int from = lane_index() % 4 * 2 + n % kKeyBlocks * 8 + i;
-      const u32 distance = __shfl_sync(kAllLanes, distances_[n / kKeyBlocks], from);
+      const u32 distance = __shfl_sync(kAllLanes, chosen(distances_, n / kKeyBlocks), from);
 #pragma unroll
       for (int r = 0; r < 2; ++r)
         block[2 * r + i] =

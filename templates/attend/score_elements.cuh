@@ -87,4 +87,47 @@ __device__ __forceinline__ void read_by_indices(BlockElements& blocks, const Arg
   }
 }
 
+/// Reads elements of one block after the other, in a loop; how is found out before it.
+template <class Hooks, int kBlocks, class Lane,
+          bool kExist = (Hooks::ScoreRow::kElements > 0 && Lane::kAreNeighbours)>
+class ElementReader {
+  using Elements = ScoreElements<Hooks, kBlocks>;
+
+ public:
+  /// k: the lane's first key.
+  template <class Args>
+  __device__ __forceinline__ ElementReader(const Args& args, const Lane& lane, int k, int b)
+      : elements_(args, lane, k, b),
+        are_inside_(!__any_sync(kAllLanes, !elements_.are_inside())),
+        are_paired_(Elements::kHasPairs && !__any_sync(kAllLanes, !elements_.are_paired())) {}
+
+  /// Of block n, whose first key of the lane is `key`.
+  template <class Args>
+  __device__ __forceinline__ void read(BlockElements& blocks, const Args& args, const Lane& lane,
+                                       int key, int n, int b) const {
+    if (are_inside_ && are_paired_) {
+      elements_.template read<Elements::kHasPairs>(blocks, n);
+    } else if (are_inside_) {
+      elements_.template read<false>(blocks, n);
+    } else {
+      read_by_indices<Hooks>(blocks, args, lane, key, b);
+    }
+  }
+
+ private:
+  Elements elements_;
+  bool are_inside_, are_paired_;
+};
+template <class Hooks, int kBlocks, class Lane>
+class ElementReader<Hooks, kBlocks, Lane, false> {
+ public:
+  template <class Args>
+  __device__ __forceinline__ ElementReader(const Args&, const Lane&, int, int) {}
+  template <class Args>
+  __device__ __forceinline__ void read(BlockElements& blocks, const Args& args, const Lane& lane,
+                                       int key, int, int b) const {
+    read_by_indices<Hooks>(blocks, args, lane, key, b);
+  }
+};
+
 }  // namespace lacuna

@@ -11,6 +11,7 @@
 // without working out their indices for each score (attend/score_elements.cuh).
 #pragma once
 
+#include "attend/block_loop.cuh"
 #include "attend/score_elements.cuh"
 #include "attend/shared_parts.cuh"
 #include "base/math.cuh"
@@ -20,6 +21,10 @@ namespace lacuna {
 
 /// Of a ScoreRow: is the rest added to s, for the core?
 LACUNA_OPTIONAL_FIELD(bool, rest_is_inside, kRestIsInside, false)
+// Of a ScoreRow: does a score take so many instructions that the formula stands in a loop
+// (attend/block_loop.cuh)? And do indices of elements, where each is worked out for each score?
+LACUNA_OPTIONAL_FIELD(bool, formula_is_costly, kIsCostly, false)
+LACUNA_OPTIONAL_FIELD(bool, indices_are_costly, kIndicesAreCostly, false)
 
 /// What becomes of a score: score * factor - less, of the lane's two rows.
 struct ScoreUnit {
@@ -45,6 +50,24 @@ struct EarlyRests {
 };
 template <int kBlocks>
 struct EarlyRests<kBlocks, false> {};
+
+/// The rest of score i of block n, whose key is `key`.
+template <class Hooks, class Args, class Lane, class Distances, class Keys>
+__device__ __forceinline__ float score_rest_of(const Args& args,
+                                               const typename Hooks::ScoreRow& row,
+                                               const Distances& distances, const Keys& keys,
+                                               const BlockElements& elements, const Lane& lane,
+                                               int n, int i, int key, int b) {
+  using Row = typename Hooks::ScoreRow;
+  const int q = lane.q(i / 2), h = lane.h(i / 2);
+  float of_distance = distances.of_score(n, i), of_key = keys.of_score(n, i);
+  if constexpr (Row::kRestHasDistance && !kSharesDistances<Row, Lane>)
+    of_distance = Hooks::score_of_distance(args, row, q, key, h, b);
+  if constexpr (Row::kRestHasKey && !kSharesKeys<Row, Lane>)
+    of_key = Hooks::score_of_key(args, row, q, key, h, b);
+  return Hooks::score_rest(args, row, of_distance, of_key, elements.at[0][i], elements.at[1][i], q,
+                           key, h, b);
+}
 
 /// The rests of all scores of a lane, whose first key is k. read(blocks, n): elements of block n.
 template <class Hooks, int kBlocks, class Args, class Lane, class Read>
@@ -96,9 +119,28 @@ __device__ __forceinline__ void score_rests(float (&rests)[kBlocks][4], const Ar
       return;
     }
   }
-  score_rests_by<Hooks>(rests, args, parts, lane, k, b, [&](BlockElements& blocks, int n) {
-    read_by_indices<Hooks>(blocks, args, lane, k + n * 8, b);
-  });
+  if constexpr (indices_are_costly<typename Hooks::ScoreRow>()) {
+    using Row = typename Hooks::ScoreRow;
+    const DistancesInTurn<kBlocks, kSharesDistances<Row, Lane>> distances(parts.distances);
+    const KeysInTurn<kBlocks, kSharesKeys<Row, Lane>> keys(parts.keys);
+#pragma unroll
+    for (int n = 0; n < kBlocks; ++n) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) rests[n][i] = 0.0f;
+    }
+    for_each_group<kBlocks, 1>(rests, [&](float(*block)[4], int n) {
+      BlockElements elements = {};
+      read_by_indices<Hooks>(elements, args, lane, k + n * 8, b);
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        block[0][i] = score_rest_of<Hooks>(args, parts.rows[i / 2], distances, keys, elements, lane,
+                                           n, i, k + n * 8 + i % 2, b);
+    });
+  } else {
+    score_rests_by<Hooks>(rests, args, parts, lane, k, b, [&](BlockElements& blocks, int n) {
+      read_by_indices<Hooks>(blocks, args, lane, k + n * 8, b);
+    });
+  }
 }
 
 template <class Hooks, int kBlocks, class Args, class Lane>
@@ -132,6 +174,57 @@ __device__ __forceinline__ ScoreParts<Hooks, Lane, kBlocks> score_parts(const Ar
   return parts;
 }
 
+/// What becomes of the product of row r with the lane's key k + step; `rest`: of that score.
+template <class Hooks, int kBlocks, class Args, class Lane>
+__device__ __forceinline__ float score_of_product(const Args& args, float product, float rest,
+                                                  const ScoreParts<Hooks, Lane, kBlocks>& parts,
+                                                  const Lane& lane, int r, int k, int step, int b,
+                                                  const ScoreUnit& unit) {
+  using Row = typename Hooks::ScoreRow;
+  constexpr bool kIsInside = rest_is_inside<Row>();
+  float score = product, more = parts.base[r];
+  if constexpr (Row::kHasSlope) more = fmaf(static_cast<float>(step), parts.slope[r], more);
+  if constexpr (Row::kHasRest && !kIsInside) more = fmaf(rest, unit.factor, more);
+  if constexpr (Row::kHasCore) {
+    const float scale = args.attend.scale;
+    const float s = kIsInside ? fmaf(product, scale, rest) : product * scale;
+    score = Hooks::score_core(args, parts.rows[r], s, lane.q(r), k + step, lane.h(r), b);
+  }
+  return fmaf(score, parts.factor[r], more);
+}
+
+/// A costly formula on all scores of a lane, which stands here once for two blocks. It is worked
+/// out when products are there: a fraction of its time is what they would hide of it.
+template <class Hooks, int kBlocks, class Args, class Lane>
+__device__ __forceinline__ void apply_costly_formula(const Args& args, float (*scores)[4],
+                                                     const ScoreParts<Hooks, Lane, kBlocks>& parts,
+                                                     const Lane& lane, int k, int b,
+                                                     const ScoreUnit& unit) {
+  using Row = typename Hooks::ScoreRow;
+  constexpr int kGroup = smaller(kBlocks, 2);
+  const DistancesInTurn<kBlocks, kSharesDistances<Row, Lane>> distances(parts.distances);
+  const KeysInTurn<kBlocks, kSharesKeys<Row, Lane>> keys(parts.keys);
+  const ElementReader<Hooks, kBlocks, Lane> reader(args, lane, k, b);
+  for_each_group<kBlocks, kGroup>(scores, [&](float(*group)[4], int first) {
+#pragma unroll
+    for (int m = 0; m < kGroup; ++m) {
+      const int n = first + m;
+      BlockElements elements = {};
+      if constexpr (Row::kHasRest) reader.read(elements, args, lane, k + n * 8, n, b);
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const int step = n * 8 + i % 2;
+        float rest = 0.0f;
+        if constexpr (Row::kHasRest)
+          rest = score_rest_of<Hooks>(args, parts.rows[i / 2], distances, keys, elements, lane, n,
+                                      i, k + step, b);
+        group[m][i] = score_of_product<Hooks, kBlocks>(args, group[m][i], rest, parts, lane, i / 2,
+                                                       k, step, b, unit);
+      }
+    }
+  });
+}
+
 /// Products of a lane's two queries with kBlocks blocks of 8 keys, of which a lane has keys k + 8 *
 /// n and k + 8 * n + 1 -> scores, in `unit`, of which `parts` are. `early`: their rests, if they
 /// are known.
@@ -142,25 +235,19 @@ __device__ __forceinline__ void apply_score_formula(const Args& args, float (*sc
                                                     const Lane& lane, int k, int b,
                                                     const ScoreUnit& unit) {
   using Row = typename Hooks::ScoreRow;
-  const float scale = args.attend.scale;
-  float rests[kBlocks][4];
-  if constexpr (Row::kHasRest && !kAreKnown) score_rests<Hooks>(rests, args, parts, lane, k, b);
+  if constexpr (formula_is_costly<Row>()) {
+    apply_costly_formula<Hooks, kBlocks>(args, scores, parts, lane, k, b, unit);
+  } else {
+    float rests[kBlocks][4];
+    if constexpr (Row::kHasRest && !kAreKnown) score_rests<Hooks>(rests, args, parts, lane, k, b);
 #pragma unroll
-  for (int n = 0; n < kBlocks; ++n) {
+    for (int n = 0; n < kBlocks; ++n) {
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const int r = i / 2, step = n * 8 + i % 2;
-      float& score = scores[n][i];
-      float more = parts.base[r];
-      if constexpr (kAreKnown) rests[n][i] = early.at[n][i];
-      if constexpr (Row::kHasSlope) more = fmaf(static_cast<float>(step), parts.slope[r], more);
-      constexpr bool kIsInside = rest_is_inside<Row>();
-      if constexpr (Row::kHasRest && !kIsInside) more = fmaf(rests[n][i], unit.factor, more);
-      if constexpr (Row::kHasCore) {
-        const float s = kIsInside ? fmaf(score, scale, rests[n][i]) : score * scale;
-        score = Hooks::score_core(args, parts.rows[r], s, lane.q(r), k + step, lane.h(r), b);
+      for (int i = 0; i < 4; ++i) {
+        if constexpr (kAreKnown) rests[n][i] = early.at[n][i];
+        scores[n][i] = score_of_product<Hooks, kBlocks>(args, scores[n][i], rests[n][i], parts,
+                                                        lane, i / 2, k, n * 8 + i % 2, b, unit);
       }
-      score = fmaf(score, parts.factor[r], more);
     }
   }
 }

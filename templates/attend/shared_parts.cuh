@@ -15,6 +15,7 @@
 #pragma once
 
 #include "arch/warp.cuh"
+#include "base/chosen.cuh"
 #include "base/ints.cuh"
 #include "base/pin.cuh"
 #include "pipeline/lane_rows.cuh"
@@ -123,6 +124,39 @@ template <int kBlocks>
 struct KeyValues<kBlocks, false> {
   __device__ __forceinline__ explicit KeyValues(const SharedKeys<kBlocks, false>&) {}
   __device__ __forceinline__ float of_score(int, int) const { return 0.0f; }
+};
+
+/// The same where scores are worked out one block after the other, in a loop: each value is fetched
+/// when its score is due.
+template <int kBlocks, bool kExist = true>
+struct DistancesInTurn {
+  const SharedDistances<kBlocks>& share;
+  __device__ __forceinline__ explicit DistancesInTurn(const SharedDistances<kBlocks>& of)
+      : share(of) {}
+  __device__ __forceinline__ float of_score(int n, int i) const {
+    const int block = n + 1 - i / 2;
+    const int lane = kWarpRows / 2 - 1 - lane_index() / 4 + lane_index() % 4 * 2 + i % 2;
+    return __shfl_sync(kAllLanes, chosen(share.of_distance, block / kDistanceBlocks),
+                       lane + block % kDistanceBlocks * 8);
+  }
+};
+template <int kBlocks>
+struct DistancesInTurn<kBlocks, false> : DistanceValues<kBlocks, false> {
+  using DistanceValues<kBlocks, false>::DistanceValues;
+};
+
+template <int kBlocks, bool kExist = true>
+struct KeysInTurn {
+  const SharedKeys<kBlocks>& share;
+  __device__ __forceinline__ explicit KeysInTurn(const SharedKeys<kBlocks>& of) : share(of) {}
+  __device__ __forceinline__ float of_score(int n, int i) const {
+    return __shfl_sync(kAllLanes, chosen(share.of_key, n / kKeyBlocks),
+                       lane_index() % 4 * 2 + n % kKeyBlocks * 8 + i % 2);
+  }
+};
+template <int kBlocks>
+struct KeysInTurn<kBlocks, false> : KeyValues<kBlocks, false> {
+  using KeyValues<kBlocks, false>::KeyValues;
 };
 
 }  // namespace lacuna

@@ -14,6 +14,8 @@ struct NoMaskParts {};
 LACUNA_OPTIONAL_FIELD(bool, has_conditions, kHasConditions, false)
 LACUNA_OPTIONAL_FIELD(bool, is_of_distance, kIsOfDistance, false)
 LACUNA_OPTIONAL_FIELD(bool, cuts_most_tiles, kCutsMostTiles, false)
+/// Does it take so many instructions that it is asked in a loop (attend/block_loop.cuh)?
+LACUNA_OPTIONAL_FIELD(bool, mask_is_costly, kIsCostly, false)
 
 /// Has the mask conditions besides its ranges of keys (attend/mask_bits.cuh)?
 template <class Hooks>

@@ -117,6 +117,8 @@ set(short_tier
   dense_d64_bf16_sm_90a dense_d256_bf16_sm_90a document_d64_bf16_sm_90a alibi_d64_bf16_sm_90a
   softcap_d64_bf16_sm_90a distance_table_d64_bf16_sm_90a slanted_table_d64_bf16_sm_90a
   pair_table_d64_bf16_sm_90a image_bias_d64_bf16_sm_90a
+  long_formulas_d64_bf16_sm_90a long_formulas_d128_f16_sm_100a
+  long_columns_d64_bf16_sm_90a long_columns_d64_bf16_sm_100a
   dilated_d64_bf16_sm_90a dilated_d128_f16_sm_100a kept_distances_d128_bf16_sm_90a
   kept_distances_d128_bf16_sm_100a strided_lists_d64_f16_sm_90a strided_lists_d64_f16_sm_100a
   strided_pattern_d64_bf16_sm_90a strided_pattern_d64_bf16_sm_100a
@@ -238,6 +240,11 @@ device_kernel(tests/device/specs/pair-table.json 64 bf16 sm_90a)
 device_kernel(tests/device/specs/pair-table.json 128 f16)
 device_kernel(tests/device/specs/image-bias.json 64 bf16 sm_90a)
 device_kernel(tests/device/specs/image-bias.json 128 f16)
+# Formulas that are worked out in loops over blocks of keys.
+device_kernel(tests/device/specs/long-formulas.json 64 bf16 sm_90a)
+device_kernel(tests/device/specs/long-formulas.json 128 f16)
+device_kernel(tests/device/specs/long-columns.json 64 bf16 sm_90a)
+device_kernel(tests/device/specs/long-columns.json 64 bf16)
 # Formulas of the distance, which the lanes of a warp work out for one another; heads of sequences share warps.
 foreach(arch sm_100a sm_90a)
   device_kernel(tests/device/specs/bucket-bias.json 64 bf16 ${arch})

@@ -208,6 +208,33 @@ TEST(PlanText, ShowsWhatIsLeftForEachScore) {
   EXPECT_EQ(plan_line(distance, "score_loop", "cpu"), "");
 }
 
+// Formulas of many instructions (compiler/expr/parts/costly_formulas.hpp).
+TEST(PlanText, ShowsWhatStandsInALoop) {
+  const std::string params = R"("params": {"codes": {"type": "i32", "shape": "[n_k, 8]"}, )"
+                             R"("of_q": {"type": "i32", "shape": "[n_q, 8]"}}, )";
+  std::string mask, score = "s";
+  for (int n = 0; n < 4; ++n) {
+    const std::string place = std::to_string(n) + "]";
+    mask += (n == 0 ? "of_q[q, " : " or of_q[q, ") + place + " == codes[k, " + place;
+    score += " + of_q[q + k, " + place + " * codes[k - q, " + place;
+  }
+  const std::string why = " instructions, in a copy for each score a kernel takes long to compile)";
+  EXPECT_EQ(plan_line(params + R"("attention": {"mask": ")" + mask + "\"}", "mask_loop", "sm_80"),
+            "mask_loop = asked for each score, in a loop over blocks of keys  (derived: conditions "
+            "on pairs of query and key; some 151" +
+                why);
+  const std::string attention = params + R"("attention": {"score": ")" + score + "\"}";
+  EXPECT_EQ(plan_line(attention, "score_loop", "sm_90a"),
+            "score_loop = 2 FFMA, 3 other f32, 8 load, 10 integer for each score, in a loop over "
+            "blocks of keys  (derived: s + rest; some 157" +
+                why);
+  const std::string columns = R"("predictor": {"tile": {"q": 128, "k": 1}, "keep": "k0 < 9"}, )";
+  EXPECT_EQ(plan_line(columns + attention, "score_loop", "sm_90a"),
+            "score_loop = the whole formula for each score, in a loop over blocks of keys  "
+            "(derived: keys are gathered; some 157" +
+                why);
+}
+
 /// Scores of as many keys as registers hold beside what a formula takes.
 TEST(PlanText, TakesLongStepsWhereLanesShareTheRest) {
   const auto step_keys = [](const std::string& score, const std::string& more = "") {

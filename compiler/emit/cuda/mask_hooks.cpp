@@ -6,6 +6,7 @@
 #include "compiler/expr/bounds/open_reads.hpp"
 #include "compiler/expr/nodes/constant_divisors.hpp"
 #include "compiler/expr/nodes/constant_parts.hpp"
+#include "compiler/expr/parts/costly_formulas.hpp"
 #include "compiler/expr/parts/mask_parts.hpp"
 #include "compiler/expr/rounded_down.hpp"
 
@@ -151,6 +152,7 @@ void write_mask_parts(CudaWriter& out, const Expr& mask) {
                         "; static constexpr bool kReadsParameters = " + flag(parameters > 0) +
                         ", kReadsTokens = " + flag(at_tokens > 0) + ";" +
                         condition_flags(parts, mask);
+  if (mask_is_costly(mask)) members += " static constexpr bool kIsCostly = true;";
   if (!parts.ranges.empty()) {
     members += " static constexpr bool kHasFirst[] = {" + has_first + "}; int first[" + count +
                "], last[" + count + "];";

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "compiler/expr/bounds/key_ranges.hpp"
+#include "compiler/expr/parts/costly_formulas.hpp"
 #include "compiler/expr/parts/score_parts.hpp"
 #include "compiler/expr/parts/shared_parts.hpp"
 #include "compiler/expr/text/parse.hpp"
@@ -204,7 +205,8 @@ std::vector<WgmmaShape> shapes_in_order(const Program& program, const TileReques
     const bool is_narrow =
         program.head_dim == kNarrowHeadDim && value_dim(program) == kNarrowHeadDim;
     if (is_narrow && attend.score.empty() && attend.sink.empty() && !has_8_bits(attend) &&
-        has_room && program.batch == BatchLayout::kUniform && !attends_to_codes(program))
+        has_room && program.batch == BatchLayout::kUniform && !attends_to_codes(program) &&
+        !mask_is_costly(attend.mask))
       candidates.tile_q = {kWideBlockRows, kBlockRows};
   }
   std::vector<WgmmaShape> shapes;

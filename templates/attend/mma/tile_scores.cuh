@@ -1,12 +1,14 @@
 // Scores of a tile: products of queries and keys, the spec's formula and the mask.
 #pragma once
 
+#include "attend/block_loop.cuh"
 #include "attend/key_ranges.cuh"
 #include "attend/mask_bits.cuh"
 #include "attend/mma/attend_block.cuh"
 #include "attend/row_ends.cuh"
 #include "attend/score_formula.cuh"
 #include "base/mask_pair.cuh"
+#include "base/pin.cuh"
 #include "tile/byte_product.cuh"
 
 namespace lacuna {
@@ -30,6 +32,25 @@ __device__ __forceinline__ void for_each_score(const Block& at, int j, Body body
 #pragma unroll
     for (int i = 0; i < 4; ++i) body(n, i, q + i / 2 * 8, k[i % 2]);
   }
+}
+
+/// Of a lane in a block of 8 keys.
+struct LaneKeys {
+  int at[2];
+};
+
+/// In block n of tile j. The empty slots after the last gathered key are of key n_k.
+template <class Block>
+__device__ __forceinline__ LaneKeys lane_keys(const Block& at, int j, int n) {
+  using Config = typename Block::Config;
+  const int slot = j * Config::kTileK + lane_index() % 4 * 2;
+  LaneKeys k = {{slot + n * 8, slot + n * 8 + 1}};
+  if constexpr (Config::kGathers) {
+    const int2 keys = *reinterpret_cast<const int2*>(at.gathered.keys + k.at[0]);
+    k.at[0] = k.at[0] < at.gathered.count ? keys.x : at.args.attend.n_k;
+    k.at[1] = k.at[1] < at.gathered.count ? keys.y : at.args.attend.n_k;
+  }
+  return k;
 }
 
 /// Scores of key tile j, the t-th visited, in units of products of queries and keys.
@@ -56,7 +77,16 @@ __device__ __forceinline__ void apply_score_hook(const Block& at, typename Block
   using Config = typename Block::Config;
   using Hooks = typename Block::Hooks;
   using Shape = typename Block::Shape;
-  if constexpr (Config::kGathers) {
+  if constexpr (Config::kGathers && formula_is_costly<typename Hooks::ScoreRow>()) {
+    const int q = at.first_row + lane_index() / 4;
+    for_each_group<Shape::kKeyBlocks, 1>(scores, [&](float(*block)[4], int n) {
+      const LaneKeys keys = lane_keys(at, j, n);
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        block[0][i] = Hooks::score(at.args, block[0][i] * at.args.attend.scale, q + i / 2 * 8,
+                                   keys.at[i % 2], at.row.h, at.row.b);
+    });
+  } else if constexpr (Config::kGathers) {
     for_each_score(at, j, [&](int n, int i, int q, int k) {
       scores[n][i] =
           Hooks::score(at.args, scores[n][i] * at.args.attend.scale, q, k, at.row.h, at.row.b);
@@ -66,6 +96,41 @@ __device__ __forceinline__ void apply_score_hook(const Block& at, typename Block
     apply_score_formula<Hooks, Shape::kKeyBlocks>(
         at.args, scores, LaneRows{at.first_row + lane_index() / 4, at.row.h}, k, at.row.b);
   }
+}
+
+/// Asks a mask that takes many instructions in a loop, so that it stands here twice (for the two
+/// keys of a lane in a block).
+template <class Block>
+__device__ __forceinline__ void apply_costly_mask(const Block& at, typename Block::Scores& scores,
+                                                  int j) {
+  using Config = typename Block::Config;
+  using Hooks = typename Block::Hooks;
+  using Shape = typename Block::Shape;
+  constexpr float kUnseen = unseen_score<weight_kind<Config>()>();
+  const auto mask_parts = prepare_mask<Hooks>(at.args, at.row.h, at.row.b);
+  const int q = at.first_row + lane_index() / 4;
+  for_each_group<Shape::kKeyBlocks, 1>(scores, [&](float(*block)[4], int n) {
+    LaneKeys keys = lane_keys(at, j, n);
+    u32 bits = 0;
+#pragma unroll 1
+    for (int r = 0; r < 2; ++r) {
+      int query = q + 8 * r;
+      pin(query);  // what follows from tokens is worked out again: registers are short
+      pin(keys.at[0]);
+      pin(keys.at[1]);
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        const int k = keys.at[i];
+        const bool visible = k < at.args.attend.n_k &&
+                             sees<Hooks>(at.args, mask_parts, query, k, at.row.h, at.row.b);
+        bits |= static_cast<u32>(visible) << (2 * r + i);
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      if ((bits >> i & 1u) == 0) block[0][i] = kUnseen;
+    }
+  });
 }
 
 /// Scores of keys that a row does not see become ones whose weight is 0.
@@ -85,6 +150,8 @@ __device__ __forceinline__ void apply_mask(const Block& at, typename Block::Scor
     } else {
       apply_key_ranges<Hooks, kBlocks, kKind>(at.args, scores, lane, k, at.row.b);
     }
+  } else if constexpr (mask_is_costly<typename Hooks::MaskRow>()) {
+    apply_costly_mask(at, scores, j);
   } else {
     const auto mask_parts = prepare_mask<Hooks>(at.args, at.row.h, at.row.b);
     for_each_score(at, j, [&](int n, int i, int q, int k) {

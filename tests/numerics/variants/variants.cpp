@@ -266,6 +266,7 @@ const std::vector<std::string>& variant_names() {
                                                  "bucket-bias",
                                                  "bucket-bias-mma",
                                                  "fire-bias",
+                                                 "long-formulas",
                                                  "taylor-weights"};
   return names;
 }
@@ -282,7 +283,7 @@ const std::vector<std::string>& predicted_names() {
       "index-tiles",   "index-rows",     "latent-index",     "xattention",
       "sale",          "fg-attn-cached", "fg-attn-pooled",   "minference-vertical-slash",
       "pair-lists",    "strided-lists",  "columns-previous", "columns-pooled",
-      "shared-heads",  "score-rule",     "columns-of-scores"};
+      "shared-heads",  "score-rule",     "long-columns",     "columns-of-scores"};
   return names;
 }
 

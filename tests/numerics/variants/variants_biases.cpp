@@ -131,6 +131,77 @@ void make_fire_bias(Variant& v, Random& random) {
   };
 }
 
+/// A formula and a mask that are too long to stand in a kernel once for each score, so that both
+/// are worked out in loops: every kind of part that a formula is taken apart into, and a mask that
+/// asks eight elements of each pair.
+std::string long_spec(const std::string& name, const std::string& mask, const std::string& more) {
+  return R"({"version": 1, "name": ")" + name + R"x(",
+  "let": {"distance": "q + n_k - n_q - k", "apart": "clamp(place_q[q] - place[k], -4, 4) + 4"},
+  "attention": {
+    "mask": ")x" +
+         mask + R"x(",
+    "score": "3 * tanh(s / 3) + pairs[q, k + 3] - tanh(bias[abs(distance) // 4]) + log(1 + level[k] * level[k]) + slope * distance + near[0, apart] * near[1, apart]"},
+  "params": {"codes_q": {"type": "i32", "shape": "[n_q, 4]"}, "codes": {"type": "i32", "shape": "[n_k, 4]"},
+             "place_q": {"type": "i32", "shape": "[n_q]"}, "place": {"type": "i32", "shape": "[n_k]"},
+             "pairs": {"shape": "[heads, n_q, n_k]"}, "bias": {"shape": "[24]"},
+             "level": {"shape": "[n_k]"}, "slope": {"shape": "[heads]"}, "near": {"shape": "[heads, 2, 9]"})x" +
+         more + "}";
+}
+
+constexpr const char* kLongMask =
+    "codes_q[q, 0] == codes[k, 0] and codes_q[q, 1] == codes[k, 1] or codes_q[q, 2] == codes[k, 2] "
+    "and codes_q[q, 3] == codes[k, 3] or (7 * q + 3 * k) % 11 == 0";
+
+/// The same where keys are gathered one by one. Codes are not negative: the mask is causal.
+constexpr const char* kLongCausalMask =
+    "k <= q + n_k - n_q and codes_q[q, 0] + codes[k, 0] >= 0 and codes_q[q, 1] + codes[k, 1] >= 0 "
+    "and codes_q[q, 2] + codes[k, 2] >= 0 and codes_q[q, 3] + codes[k, 3] >= 0";
+constexpr const char* kOfColumns = R"(, "c": {"default": 0.5}},
+  "predictor": {"tile": {"q": 64, "k": 1},
+                "estimate": {"q": "mean", "k": "tokens", "normalise": "softmax"},
+                "keep": "p > c / n_k"},
+  "loader": "gather")";
+
+/// Integers from `low` to `high`, passed as parameter `name`.
+std::vector<double> add_integers(Variant& v, const char* name, const std::vector<int>& shape,
+                                 Random& random, int low, int high) {
+  int count = 1;
+  for (const int extent : shape) count *= extent;
+  std::vector<double> values;
+  for (int n = 0; n < count; ++n) values.push_back(whole(random, low, high));
+  v.params.push_back({name, true, values, {shape.begin(), shape.end()}});
+  return values;
+}
+
+void make_long_formulas(Variant& v, Random& random) {
+  const int n_h = v.problem.n_h, n_q = v.problem.n_q, n_k = v.problem.n_k;
+  const auto codes_q = add_integers(v, "codes_q", {n_q, 4}, random, 0, 3);
+  const auto codes = add_integers(v, "codes", {n_k, 4}, random, 0, 3);
+  const auto place_q = add_integers(v, "place_q", {n_q}, random, -3, 3);
+  const auto place = add_integers(v, "place", {n_k}, random, -3, 3);
+  const auto pairs = add_table(v, "pairs", {n_h, n_q, n_k}, random);
+  const auto bias = add_table(v, "bias", {24}, random);
+  const auto level = add_table(v, "level", {n_k}, random);
+  const auto slope = head_param(v, "slope", random, -0.02, 0.02);
+  const auto near = add_table(v, "near", {n_h, 2, 9}, random);
+  const auto at = [](const std::vector<double>& of, int n) {
+    return of[static_cast<std::size_t>(n)];
+  };
+  if (!v.predictor)
+    v.problem.mask = [=](int q, int k, int, int) {
+      const auto same = [&](int n) { return at(codes_q, q * 4 + n) == at(codes, k * 4 + n); };
+      return (same(0) && same(1)) || (same(2) && same(3)) || (7 * q + 3 * k) % 11 == 0;
+    };
+  v.problem.score = [=](double s, int q, int k, int h, int) {
+    const int distance = q + n_k - n_q - k;
+    const int apart = static_cast<int>(std::clamp(at(place_q, q) - at(place, k), -4.0, 4.0)) + 4;
+    return 3 * std::tanh(s / 3) + at(pairs, (h * n_q + q) * n_k + std::min(k + 3, n_k - 1)) -
+           std::tanh(at(bias, std::min(std::abs(distance) / 4, 23))) +
+           std::log(1 + at(level, k) * at(level, k)) + at(slope, h) * distance +
+           at(near, h * 18 + apart) * at(near, h * 18 + 9 + apart);
+  };
+}
+
 /// Weights of a polynomial over their sum (Based, arXiv:2402.18668), by their logarithm, steeper
 /// where it is large, and keys that a score closes: runs of them, whole tiles, and all that some
 /// rows have. The logarithm is read three times, on one side of a condition alone.
@@ -165,16 +236,20 @@ std::string bias_spec(const std::string& name) {
   if (name == "bucket-bias") return bucket_bias_spec(name, "");
   if (name == "bucket-bias-mma") return bucket_bias_spec(name, R"(, "loader": "cp_async")");
   if (name == "taylor-weights") return kTaylorWeights;
+  if (name == "long-formulas") return long_spec(name, kLongMask, "}");
+  if (name == "long-columns") return long_spec(name, kLongCausalMask, kOfColumns);
   return name == "fire-bias" ? kFireBias : "";
 }
 
-bool make_bias_variant(const std::string& name, Variant& v, KernelTile, Random& random) {
+bool make_bias_variant(const std::string& name, Variant& v, KernelTile tile, Random& random) {
   if (name == "distance-table") return make_line_table(v, 1, random), true;
   if (name == "slanted-table") return make_line_table(v, 2, random), true;
   if (name == "pair-table") return make_pair_table(v, random), true;
   if (name == "image-bias") return make_image_bias(v, random), true;
   if (name.starts_with("bucket-bias")) return make_bucket_bias(v, random), true;
   if (name == "taylor-weights") return make_taylor_weights(v, random), true;
+  if (name == "long-columns") make_token_variant("columns-of-pairs", v, tile, random);
+  if (name.starts_with("long-")) return make_long_formulas(v, random), true;
   if (name == "fire-bias") return make_fire_bias(v, random), true;
   return false;
 }

@@ -59,7 +59,8 @@ struct StepScoreParts<State, true> {
   /// what two elements of tables take until they are read.
   static constexpr bool kHasRests = State::Config::kStepKeys <= 64 &&
                                     State::Hooks::ScoreRow::kHasRest &&
-                                    State::Hooks::ScoreRow::kElements < 2;
+                                    State::Hooks::ScoreRow::kElements < 2 &&
+                                    !formula_is_costly<typename State::Hooks::ScoreRow>();
   ScoreParts<typename State::Hooks, LaneRowsOf<typename State::Config>, kTileBlocks>
       of_tile[State::Shape::kStepTiles];
   EarlyRests<kTileBlocks, kHasRests> rests_of_tile[State::Shape::kStepTiles];

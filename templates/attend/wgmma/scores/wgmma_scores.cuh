@@ -2,6 +2,7 @@
 // and mask; and the product a second time.
 #pragma once
 
+#include "attend/block_loop.cuh"
 #include "attend/key_ranges.cuh"
 #include "attend/mask_bits.cuh"
 #include "attend/row_ends.cuh"
@@ -29,17 +30,48 @@ __device__ __forceinline__ void apply_score_hook(const Args& args, const WorkTil
     apply_score_formula<Hooks, kTileBlocks>(args, scores + t * kTileBlocks, lane,
                                             keys.at(tile, slot), row.b, unit);
   } else {
-#pragma unroll
-    for (int n = 0; n < kTileBlocks; ++n) {
+    const auto apply = [&](float(*blocks)[4], int n) {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        float& score = scores[t * kTileBlocks + n][i];
+        float& score = blocks[0][i];
         score = Hooks::score(args, score * args.attend.scale, lane.q(i / 2),
                              keys.at(tile, slot + n * 8 + i % 2), lane.h(i / 2), row.b);
         score = fmaf(score, unit.factor, -unit.less[i / 2]);
       }
+    };
+    auto* const of_tile = scores + t * kTileBlocks;
+    if constexpr (formula_is_costly<typename Hooks::ScoreRow>()) {
+      for_each_group<kTileBlocks, 1>(of_tile, apply);
+    } else {
+#pragma unroll
+      for (int n = 0; n < kTileBlocks; ++n) apply(of_tile + n, n);
     }
   }
+}
+
+/// Which of a lane's scores in a block of 8 keys are visible, a bit each, under a mask that takes
+/// many instructions: one row after the other, of which nothing stays in registers. A loop over the
+/// two rows would be compiled in a fifth less time, but takes more registers.
+template <class Config, class Hooks, class Args, class Lane, class MaskParts>
+__device__ __forceinline__ u32 visible_in_block(const Args& args, const WorkTile& row,
+                                                const Lane& lane, const MaskParts& mask_parts,
+                                                const TileKeys<Config>& keys, TileRef tile,
+                                                int slot) {
+  u32 bits = 0;
+  const auto ask = [&](int r) {
+    int key[2] = {keys.at(tile, slot), keys.at(tile, slot + 1)};
+    pin(key[0]);  // what follows from the keys, too
+    pin(key[1]);
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const bool visible = key[i] < args.attend.n_k &&
+                           sees<Hooks>(args, mask_parts.of(r), lane.q(r), key[i], lane.h(r), row.b);
+      bits |= static_cast<u32>(visible) << (2 * r + i);
+    }
+  };
+  ask(0);
+  ask(1);
+  return bits;
 }
 
 /// Which of a lane's scores in kBlocks blocks from `slot` of a tile on are visible, a bit each. A
@@ -53,15 +85,20 @@ __device__ __forceinline__ u32 visible_scores(const Args& args, const WorkTile& 
 #pragma unroll 1
   for (int n = 0; n < kBlocks; ++n, slot += 8) {
     lane.pin();  // what follows from the query is worked out again: registers are short
+    if constexpr (mask_is_costly<typename Hooks::MaskRow>()) {
+      bits |= visible_in_block<Config, Hooks>(args, row, lane, mask_parts, keys, tile, slot)
+              << n * 4;
+    } else {
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const int key = keys.at(tile, slot + i % 2);
-      bool visible = key < args.attend.n_k;
-      if constexpr (Config::kHasMask) {
-        visible = visible &&
-                  sees<Hooks>(args, mask_parts.of(i / 2), lane.q(i / 2), key, lane.h(i / 2), row.b);
+      for (int i = 0; i < 4; ++i) {
+        const int key = keys.at(tile, slot + i % 2);
+        bool visible = key < args.attend.n_k;
+        if constexpr (Config::kHasMask) {
+          visible = visible && sees<Hooks>(args, mask_parts.of(i / 2), lane.q(i / 2), key,
+                                           lane.h(i / 2), row.b);
+        }
+        bits |= static_cast<u32>(visible) << (n * 4 + i);
       }
-      bits |= static_cast<u32>(visible) << (n * 4 + i);
     }
   }
   return bits;
