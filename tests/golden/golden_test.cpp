@@ -97,8 +97,8 @@ TEST_P(Golden, FormsAreAsTheyWere) {
 
 TEST_P(Golden, LoweringIsDeterministic) { EXPECT_EQ(texts_of(GetParam()), texts_of(GetParam())); }
 
-/// Attend alone is a page or two, conditions of a mask or parts of a score included; other kernels add hooks and
-/// arguments, each of them a Config and an entry.
+/// Attend alone is a page or two, conditions of a mask or parts of a score included; other kernels
+/// add hooks and arguments, each of them a Config and an entry.
 TEST_P(Golden, KernelsAreShort) {
   constexpr int kAttendLines = 150, kHookLines = 40, kKernelLines = 46;
   for (const auto& [name, text] : texts_of(GetParam())) {
