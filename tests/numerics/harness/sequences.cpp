@@ -69,7 +69,8 @@ void share_threshold(Variant& variant) {
 
 /// Of a twin that draws the same ones whatever the lengths, or none.
 bool has_own_params(const SequenceCase& c) {
-  return c.is_tiled() || c.variant == "t5-bias" || c.variant == "dilated";
+  return c.is_tiled() || c.variant == "t5-bias" || c.variant == "dilated" ||
+         c.variant.starts_with("chunks");
 }
 
 Variant variant_of(const SequenceCase& c, std::pair<int, int> lengths, std::uint32_t seed) {

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <limits>
 
 #include "tests/tools/command.hpp"
@@ -266,6 +267,11 @@ TEST_F(Calibrate, ASignalKeepsWhatWasFoundAndIsTheStatus) {
                                "--json", "--samples", input_, "--target", "0.5", "-o", out},
                               signal);
     EXPECT_EQ(result.status, status) << result.out << result.err;
+    if (result.out.empty()) {  // the process has what tells of a signal, and does not listen yet
+      EXPECT_NE(result.err.find("lacuna: stopped by"), std::string::npos) << result.err;
+      EXPECT_FALSE(std::filesystem::exists(out));
+      continue;
+    }
     const auto diagnostics = parse_document(result)["diagnostics"];
     if (diagnostics.empty()) {
       EXPECT_FALSE(read_calibration(out).complete);
