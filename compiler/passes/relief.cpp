@@ -9,11 +9,11 @@ constexpr Relief kReliefs[] = {
     {.reason = "registers spill beside queries", .most_warpgroups = 2, .keeps_queries = false},
     {.reason = "registers spill with the scores of 128 keys",
      .most_warpgroups = 2,
-     .keeps_queries = false,
-     .most_step_keys = 64},
+     .most_step_keys = 64,
+     .keeps_queries = false},
     {.reason = "registers spill in the wgmma family", .asks_for_mma = true},
-    {.reason = "registers spill with more keys", .asks_for_mma = true, .most_tile_k = 32},
-    {.reason = "registers spill with more keys", .asks_for_mma = true, .most_tile_k = 16},
+    {.reason = "registers spill with more keys", .most_tile_k = 32, .asks_for_mma = true},
+    {.reason = "registers spill with more keys", .most_tile_k = 16, .asks_for_mma = true},
 };
 
 }  // namespace

@@ -10,13 +10,12 @@ namespace lacuna {
 /// Bounds that a plan keeps, besides those of the target. What a spec writes, and tiles that a
 /// caller sees, are kept all the same: such a plan is then that of another rung, or none.
 struct Relief {
-  std::string_view reason;  ///< what it saves, for the plan
-  int most_warpgroups = 3;  ///< wgmma: of a block; three have 160 registers, two have 240
-  bool keeps_queries =
-      true;  ///< wgmma: in registers, where there is room; else each product reads them
+  std::string_view reason;    ///< what it saves, for the plan
+  int most_warpgroups = 3;    ///< wgmma: of a block; three have 160 registers, two have 240
   int most_step_keys = 128;   ///< wgmma: scores of a row in registers at a time
-  bool asks_for_mma = false;  ///< the family that shares its registers with no other warp
   int most_tile_k = 1024;     ///< mma: the same as most_step_keys
+  bool keeps_queries = true;  ///< wgmma: in registers, where there is room
+  bool asks_for_mma = false;  ///< the family that shares its registers with no other warp
 };
 
 /// From the plan without any to the one that needs the fewest registers.

@@ -4,8 +4,8 @@
 //   score = factor * core + offset + rest
 //
 // factor: of the query alone. core: all that reads s. offset: affine in k; from one key to the next
-// it gains `slope`, which is of the query alone. rest: what is neither. Where there is none, and the
-// core reads s nowhere but in one sum with what s does not change, that is the rest, and it is
+// it gains `slope`, which is of the query alone. rest: what is neither. Where there is none, and
+// the core reads s nowhere but in one sum with what s does not change, that is the rest, and it is
 // inside:
 //
 //   score = factor * core(s + rest) + offset
@@ -21,11 +21,11 @@
 namespace lacuna {
 
 struct ScoreParts {
-  Expr factor;  ///< empty: 1
-  Expr core;    ///< empty: s itself
-  Expr offset;  ///< empty: 0, and so is the slope
-  Expr slope;   ///< empty: 0
-  Expr rest;    ///< empty: 0
+  Expr factor;                  ///< empty: 1
+  Expr core;                    ///< empty: s itself
+  Expr offset;                  ///< empty: 0, and so is the slope
+  Expr slope;                   ///< empty: 0
+  Expr rest;                    ///< empty: 0
   bool rest_is_inside = false;  ///< added to s, not to the score
 };
 

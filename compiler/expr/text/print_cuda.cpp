@@ -75,8 +75,7 @@ Spelling infix(ExprOp op) {
   }
 }
 
-/// The function for an operator whose operands are f32 or i32. `approximates`: nothing depends on
-/// its last digits.
+/// Of an operator on numbers. `approximates`: nothing depends on the last digits of its value.
 std::string_view function(ExprOp op, bool is_f32, bool approximates) {
   switch (op) {
     case ExprOp::kToF32:
@@ -273,7 +272,7 @@ class CudaPrinter {
       case ExprOp::kVariable:
         return {names_.variable(static_cast<Variable>(node.symbol)), kPrimary};
       case ExprOp::kParameter:
-        return {print_parameter(node), kPrimary};
+        return {"lacuna::at(" + print_element(node) + ")", kPrimary};
       case ExprOp::kNot:
         return {"!" + print(node.children[0], kUnary), kUnary};
       case ExprOp::kNegate:
@@ -355,10 +354,6 @@ class CudaPrinter {
     int exponent = 0;
     const double mantissa = std::fabs(std::frexp(divisor.literal, &exponent));
     return std::isfinite(mantissa) && mantissa > 0.5 && std::abs(exponent) < 100;
-  }
-
-  std::string print_parameter(const ExprNode& node) {
-    return "lacuna::at(" + print_element(node) + ")";
   }
 
   const Expr& expr_;
