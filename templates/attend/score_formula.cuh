@@ -21,7 +21,7 @@ namespace lacuna {
 
 /// Of a ScoreRow: is the rest added to s, for the core?
 LACUNA_OPTIONAL_FIELD(bool, rest_is_inside, kRestIsInside, false)
-// Of a ScoreRow: does a score take so many instructions that the formula stands in a loop
+// Does a score take so many instructions that the formula stands in a loop
 // (attend/block_loop.cuh)? And do indices of elements, where each is worked out for each score?
 LACUNA_OPTIONAL_FIELD(bool, formula_is_costly, kIsCostly, false)
 LACUNA_OPTIONAL_FIELD(bool, indices_are_costly, kIndicesAreCostly, false)
@@ -83,17 +83,9 @@ __device__ __forceinline__ void score_rests_by(float (&rests)[kBlocks][4], const
     BlockElements elements = {};
     read(elements, n);
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const Row& row = parts.rows[i / 2];
-      const int q = lane.q(i / 2), key = k + n * 8 + i % 2, h = lane.h(i / 2);
-      float of_distance = distances.of_score(n, i), of_key = keys.of_score(n, i);
-      if constexpr (Row::kRestHasDistance && !kOfDistance)
-        of_distance = Hooks::score_of_distance(args, row, q, key, h, b);
-      if constexpr (Row::kRestHasKey && !kOfKey)
-        of_key = Hooks::score_of_key(args, row, q, key, h, b);
-      rests[n][i] = Hooks::score_rest(args, row, of_distance, of_key, elements.at[0][i],
-                                      elements.at[1][i], q, key, h, b);
-    }
+    for (int i = 0; i < 4; ++i)
+      rests[n][i] = score_rest_of<Hooks>(args, parts.rows[i / 2], distances, keys, elements, lane,
+                                         n, i, k + n * 8 + i % 2, b);
   }
 }
 
