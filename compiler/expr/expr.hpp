@@ -179,7 +179,8 @@ struct ParamSymbol {
   ExprType type = ExprType::kF32;  ///< kF32 or kI32
   std::vector<ParamDim> shape;     ///< empty: scalar
   bool monotone = false;           ///< non-decreasing along its last dimension
-  /// What is declared of its values, in whole numbers (spec/declared_ranges.hpp).
+  /// The smallest and the largest whole number within the range that the spec declares for its
+  /// values (spec/declared_ranges.hpp).
   std::int32_t least = std::numeric_limits<std::int32_t>::min();
   std::int32_t most = std::numeric_limits<std::int32_t>::max();
   bool operator==(const ParamSymbol&) const = default;

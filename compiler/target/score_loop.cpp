@@ -77,15 +77,14 @@ std::string missing_range(const Expr& mask) {
 
 PlanValue score_loop(const Plan& plan) {
   const Attend& attend = attend_of(plan.program);
-  const bool is_costly = formula_is_costly(attend.score);
-  const int length = formula_lengths(attend.score).of_score;
-  if (gathers(attend))
-    return for_each_score("the whole formula for each score", "keys are gathered", is_costly,
-                          length);
   const ScoreParts parts = split_score(attend.score);
+  const FormulaLengths lengths = formula_lengths(parts);
+  if (gathers(attend))
+    return for_each_score("the whole formula for each score", "keys are gathered",
+                          lengths.is_costly(), lengths.of_score);
   const bool shares = !packs_heads(plan);
   return for_each_score(print_score_costs(score_costs(parts, shares)),
-                        print_score_form(parts, shares), is_costly, length);
+                        print_score_form(parts, shares), lengths.is_costly(), lengths.of_score);
 }
 
 PlanValue mask_loop(const Plan& plan) {

@@ -68,8 +68,9 @@ std::string smem_formula(const WgmmaShape& shape) {
 }
 
 bool has_long_bounds(const Attend& attend) {
-  if (attend.list_indices >= 0 || attend.pairs || key_ranges(attend.mask).empty()) return false;
-  return rounds_down(attend.classifier.must) || rounds_down(attend.classifier.may);
+  if (attend.list_indices >= 0 || attend.pairs) return false;
+  const bool divides = rounds_down(attend.classifier.must) || rounds_down(attend.classifier.may);
+  return divides && !key_ranges(attend.mask).empty();
 }
 
 WgmmaRegisters registers_of(const WgmmaShape& shape) {

@@ -44,7 +44,7 @@ TEST(deciding_nodes, decide_nothing_where_values_have_to_be_exact) {
   EXPECT_EQ(approximated("s / c + sqrt(c)", false), "s / lacuna::at(c) + sqrtf(lacuna::at(c))");
 }
 
-/// A node that two read, one of which compares it, is exact for both.
+/// A quotient that is read in two places and compared in one of them is exact in both.
 TEST(deciding_nodes, are_those_of_any_reader) {
   const ParsedExpr result =
       parse_expr("select(s / c > 1, s / c, 1 / c)", Site::kScore, kScoreParams);

@@ -93,6 +93,11 @@ Expr parse_with_tables(const std::string& text, Site site) {
   return result.expr;
 }
 Expr long_score(const std::string& text) { return parse_with_tables(text, Site::kScore); }
+FormulaLengths lengths_of(const Expr& score) {
+  return formula_lengths(score.empty() ? ScoreParts() : split_score(score));
+}
+bool formula_is_costly(const Expr& score) { return lengths_of(score).is_costly(); }
+bool indices_are_costly(const Expr& score) { return lengths_of(score).has_costly_indices(); }
 Expr long_mask(const std::string& text) { return parse_with_tables(text, Site::kMask); }
 
 TEST(costly_formulas, are_those_of_many_instructions_for_each_score) {
@@ -109,10 +114,10 @@ TEST(costly_formulas, are_those_of_many_instructions_for_each_score) {
 // Elements in a line are read in pairs, one by one, or by their indices.
 TEST(costly_formulas, stand_in_a_kernel_for_each_way_to_read_their_elements) {
   const std::string rest = "table[0, codes[k, 0] * codes_q[q, 0]]";
-  const int alone = formula_lengths(long_score("s + " + rest)).of_score;
+  const int alone = lengths_of(long_score("s + " + rest)).of_score;
   EXPECT_GT(alone, 0);
-  EXPECT_EQ(formula_lengths(long_score("s + pairs[q, k] + " + rest)).of_score, 3 * (alone + 1));
-  EXPECT_EQ(formula_lengths(long_score("s + pairs[q, 2 * k] + " + rest)).of_score, 2 * (alone + 1));
+  EXPECT_EQ(lengths_of(long_score("s + pairs[q, k] + " + rest)).of_score, 3 * (alone + 1));
+  EXPECT_EQ(lengths_of(long_score("s + pairs[q, 2 * k] + " + rest)).of_score, 2 * (alone + 1));
 }
 
 TEST(costly_formulas, are_elements_with_many_divisions_in_their_indices) {

@@ -13,8 +13,7 @@ namespace {
 
 /// What a row has of its scores.
 void write_score_row(CudaWriter& out, const ScoreParts& parts, const SharedParts& shared,
-                     const std::vector<ElementPart>& elements, const std::string& members,
-                     const Expr& score) {
+                     const std::vector<ElementPart>& elements, const std::string& members) {
   std::string flags;
   for (const auto& [name, is_set] :
        {std::pair{"kHasCore", !parts.core.empty()}, std::pair{"kHasOffset", !parts.offset.empty()},
@@ -25,8 +24,9 @@ void write_score_row(CudaWriter& out, const ScoreParts& parts, const SharedParts
   out.generated_line("  struct ScoreRow {");
   out.generated_line("    static constexpr bool " + flags + ";");
   if (parts.rest_is_inside) out.generated_line("    static constexpr bool kRestIsInside = true;");
-  for (const auto& [name, is_set] : {std::pair{"kIsCostly", formula_is_costly(score)},
-                                     std::pair{"kIndicesAreCostly", indices_are_costly(score)}})
+  const FormulaLengths lengths = formula_lengths(parts);
+  for (const auto& [name, is_set] : {std::pair{"kIsCostly", lengths.is_costly()},
+                                     std::pair{"kIndicesAreCostly", lengths.has_costly_indices()}})
     if (is_set) out.generated_line("    static constexpr bool " + std::string(name) + " = true;");
   out.generated_line("    static constexpr int kElements = " + std::to_string(elements.size()) +
                      ";");
@@ -93,7 +93,7 @@ void write_score_parts(CudaWriter& out, const Expr& score) {
     members += text->members;
     if (!text->values.empty()) values += ", " + text->values;
   }
-  write_score_row(out, parts, shared, elements.parts, members, score);
+  write_score_row(out, parts, shared, elements.parts, members);
   write_hook(out, "ScoreRow score_row(const Args& args, int q, int h, int b)", "/attention/score",
              "{" + values + "}");
   const auto write = [&](const Expr& part, const char* name, const char* own, const RowText& text) {

@@ -16,7 +16,7 @@ class AlongTokens {
   /// Of nodes of `builder`, which may grow. `token`: Variable::kK, or Variable::kQ.
   explicit AlongTokens(ExprBuilder& builder, Variable token = Variable::kK)
       : builder_(builder), token_(token) {}
-  /// Knows what is declared of parameters, too.
+  /// Along the keys, with the ranges that are declared for parameters.
   AlongTokens(ExprBuilder& builder, std::span<const ParamSymbol> parameters)
       : builder_(builder), parameters_(parameters) {}
 
@@ -26,8 +26,8 @@ class AlongTokens {
   bool reads_token(int id) { return facts(id).reads_token; }
   /// Of an integer: may its exact value not fit i32?
   bool may_wrap(int id) { return facts(id).may_wrap; }
-  /// The same of the result of an operator on two integers. It is asked before a node is made of
-  /// them, because two literals fold to one that has wrapped already.
+  /// May the exact result of an operator on two integers not fit i32? Ask before the node is made:
+  /// two literals are folded to one literal, which has wrapped by then.
   bool may_wrap(ExprOp op, int a, int b);
 
   /// What a number gains from a token to the next, itself without the token: a new node, of the

@@ -1,5 +1,5 @@
-// Which values of an expression decide something: a condition or an integer is made of them, so
-// that an error of the last digit may change the result by any amount.
+// Which values of an expression have to be exact: a condition or an integer is computed from them,
+// and there an error in the last digit can change the result by any amount.
 #pragma once
 
 #include <vector>

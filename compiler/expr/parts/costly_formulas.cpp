@@ -3,7 +3,6 @@
 #include "compiler/expr/nodes/constant_divisors.hpp"
 #include "compiler/expr/parts/element_parts.hpp"
 #include "compiler/expr/parts/instruction_count.hpp"
-#include "compiler/expr/parts/score_parts.hpp"
 #include "compiler/expr/parts/shared_parts.hpp"
 
 namespace lacuna {
@@ -18,9 +17,10 @@ constexpr int kLongFormula = 100, kLongIndices = 100, kLongMask = 130;
 
 }  // namespace
 
-FormulaLengths formula_lengths(const Expr& score) {
-  if (score.empty()) return {};
-  const ScoreParts parts = split_score(score);
+bool FormulaLengths::is_costly() const { return of_score >= kLongFormula; }
+bool FormulaLengths::has_costly_indices() const { return of_indices >= kLongIndices; }
+
+FormulaLengths formula_lengths(const ScoreParts& parts) {
   const SharedParts shared =
       shared_parts(parts.rest)
           .value_or(SharedParts{.of_distance = {}, .of_key = {}, .rest = parts.rest});
@@ -34,14 +34,6 @@ FormulaLengths formula_lengths(const Expr& score) {
   for (const ElementPart& part : elements.parts)
     lengths.of_score *= part.line && part.line->along_k == 1 ? 3 : 2;
   return lengths;
-}
-
-bool formula_is_costly(const Expr& score) {
-  return formula_lengths(score).of_score >= kLongFormula;
-}
-
-bool indices_are_costly(const Expr& score) {
-  return formula_lengths(score).of_indices >= kLongIndices;
 }
 
 int mask_length(const Expr& mask) {

@@ -5,20 +5,20 @@
 #pragma once
 
 #include "compiler/expr/expr.hpp"
+#include "compiler/expr/parts/score_parts.hpp"
 
 namespace lacuna {
 
-/// Instructions of a formula for each score (instruction_count.hpp).
+/// Instructions of attention.score for each score (instruction_count.hpp), and whether it stands in
+/// a loop.
 struct FormulaLengths {
-  int of_score = 0;    ///< of attention.score: core and rest, with one reading of its elements
+  int of_score = 0;    ///< of core and rest, with one reading of its elements
   int of_indices = 0;  ///< of its elements where each is read by its indices
+  bool is_costly() const;
+  /// Of the elements that are read by their indices.
+  bool has_costly_indices() const;
 };
-FormulaLengths formula_lengths(const Expr& score);
-
-/// Of attention.score: does it stand in a loop?
-bool formula_is_costly(const Expr& score);
-/// Of attention.score: do its elements, where each is read by its indices?
-bool indices_are_costly(const Expr& score);
+FormulaLengths formula_lengths(const ScoreParts& parts);
 
 /// Instructions of a mask for each pair, and whether it is asked about them in a loop.
 int mask_length(const Expr& mask);

@@ -15,8 +15,9 @@
 namespace lacuna {
 
 struct ElementPart {
-  Variable variable;  ///< takes the element's place in the rest; score formulas do not read it
-  Expr element;       ///< f32
+  /// Stands for the element in the rest: one of the variables that attention.score cannot name.
+  Variable variable;
+  Expr element;  ///< f32
   std::optional<TableLine> line;
   std::vector<IndexParts> indices;  ///< where it lies on no line
 };

@@ -9,9 +9,9 @@
 
 namespace lacuna {
 
-/// About so many instructions take the nodes that change with one of `changing`. An element of a
-/// parameter has each index clamped and multiplied by a stride of 64 bits; a division by what is
-/// no literal is some forty instructions, or a dozen if its reciprocal was prepared
+/// About how many instructions the nodes take that change with one of `changing`. An element of a
+/// parameter has each index clamped and multiplied by a stride of 64 bits; a division by anything
+/// but a literal takes some forty instructions, or a dozen if its reciprocal was prepared
 /// (`has_divisors`).
 int instruction_count(const Expr& part, std::span<const Variable> changing,
                       bool has_divisors = false);

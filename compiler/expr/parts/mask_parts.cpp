@@ -103,7 +103,7 @@ class ConditionJoiner {
 };
 
 /// Splits a mask into conditions on the distance, and ranges for all its other conditions. nullopt:
-/// there is no condition on the distance, or the others are more than ranges.
+/// the mask has no condition on the distance, or its other conditions are no ranges.
 std::optional<MaskParts> split_by_distance(const Expr& mask, const Nodes& conditions) {
   MaskParts parts;
   ConditionJoiner joiner(mask, parts);

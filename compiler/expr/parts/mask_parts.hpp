@@ -1,6 +1,6 @@
-// A mask, taken apart into what tells a kernel which keys a row sees: ranges of keys for each row
-// (key_ranges.hpp), and conditions that depend on the distance q - k alone (along_diagonal.hpp), on
-// the key alone or on the query alone, joined by and, or and not. A kernel evaluates a condition
+// A mask, split into ranges of keys for each row (key_ranges.hpp) and conditions that depend on the
+// distance q - k alone (along_diagonal.hpp), on the key alone or on the query alone, joined by and,
+// or and not. A kernel evaluates a condition
 // once for each distance, key or query of a warp. A row sees the keys that both its ranges and the
 // conditions let through.
 //

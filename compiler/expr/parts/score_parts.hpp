@@ -3,10 +3,10 @@
 //
 //   score = factor * core + offset + rest
 //
-// factor: of the query alone. core: all that reads s. offset: affine in k; from one key to the next
-// it gains `slope`, which is of the query alone. rest: what is neither. Where there is none, and
-// the core reads s nowhere but in one sum with what s does not change, that is the rest, and it is
-// inside:
+// factor: depends on the query alone. core: everything that reads s. offset: affine in k; from one
+// key to the next it grows by `slope`, which depends on the query alone. rest: terms that are none
+// of these. Where no such term is left, and the core reads s only as part of one sum s + a, then a
+// is the rest, and it is added inside the core:
 //
 //   score = factor * core(s + rest) + offset
 //

@@ -13,44 +13,32 @@
 
 namespace lacuna {
 
-/// body(block, accumulator, query token, key token) for each score of this lane. The empty slots
-/// after the last gathered key are of key n_k.
-template <class Block, class Body>
-__device__ __forceinline__ void for_each_score(const Block& at, int j, Body body) {
+/// The two keys of a lane in block n, of 8 keys, of tile j. The empty slots after the last gathered
+/// key are of key n_k.
+template <class Block>
+__device__ __forceinline__ void find_lane_keys(int (&k)[2], const Block& at, int j, int n) {
   using Config = typename Block::Config;
-  using Shape = typename Block::Shape;
-  const int q = at.first_row + lane_index() / 4;
   const int slot = j * Config::kTileK + lane_index() % 4 * 2;
-#pragma unroll
-  for (int n = 0; n < Shape::kKeyBlocks; ++n) {
-    int k[2] = {slot + n * 8, slot + n * 8 + 1};
-    if constexpr (Config::kGathers) {
-      const int2 keys = *reinterpret_cast<const int2*>(at.gathered.keys + k[0]);
-      k[0] = k[0] < at.gathered.count ? keys.x : at.args.attend.n_k;
-      k[1] = k[1] < at.gathered.count ? keys.y : at.args.attend.n_k;
-    }
-#pragma unroll
-    for (int i = 0; i < 4; ++i) body(n, i, q + i / 2 * 8, k[i % 2]);
+  k[0] = slot + n * 8, k[1] = slot + n * 8 + 1;
+  if constexpr (Config::kGathers) {
+    const int2 keys = *reinterpret_cast<const int2*>(at.gathered.keys + k[0]);
+    k[0] = k[0] < at.gathered.count ? keys.x : at.args.attend.n_k;
+    k[1] = k[1] < at.gathered.count ? keys.y : at.args.attend.n_k;
   }
 }
 
-/// Of a lane in a block of 8 keys.
-struct LaneKeys {
-  int at[2];
-};
-
-/// In block n of tile j. The empty slots after the last gathered key are of key n_k.
-template <class Block>
-__device__ __forceinline__ LaneKeys lane_keys(const Block& at, int j, int n) {
-  using Config = typename Block::Config;
-  const int slot = j * Config::kTileK + lane_index() % 4 * 2;
-  LaneKeys k = {{slot + n * 8, slot + n * 8 + 1}};
-  if constexpr (Config::kGathers) {
-    const int2 keys = *reinterpret_cast<const int2*>(at.gathered.keys + k.at[0]);
-    k.at[0] = k.at[0] < at.gathered.count ? keys.x : at.args.attend.n_k;
-    k.at[1] = k.at[1] < at.gathered.count ? keys.y : at.args.attend.n_k;
+/// body(block, accumulator, query token, key token) for each score of this lane.
+template <class Block, class Body>
+__device__ __forceinline__ void for_each_score(const Block& at, int j, Body body) {
+  using Shape = typename Block::Shape;
+  const int q = at.first_row + lane_index() / 4;
+#pragma unroll
+  for (int n = 0; n < Shape::kKeyBlocks; ++n) {
+    int k[2];
+    find_lane_keys(k, at, j, n);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) body(n, i, q + i / 2 * 8, k[i % 2]);
   }
-  return k;
 }
 
 /// Scores of key tile j, the t-th visited, in units of products of queries and keys.
@@ -80,11 +68,12 @@ __device__ __forceinline__ void apply_score_hook(const Block& at, typename Block
   if constexpr (Config::kGathers && formula_is_costly<typename Hooks::ScoreRow>()) {
     const int q = at.first_row + lane_index() / 4;
     for_each_group<Shape::kKeyBlocks, 1>(scores, [&](float(*block)[4], int n) {
-      const LaneKeys keys = lane_keys(at, j, n);
+      int keys[2];
+      find_lane_keys(keys, at, j, n);
 #pragma unroll
       for (int i = 0; i < 4; ++i)
         block[0][i] = Hooks::score(at.args, block[0][i] * at.args.attend.scale, q + i / 2 * 8,
-                                   keys.at[i % 2], at.row.h, at.row.b);
+                                   keys[i % 2], at.row.h, at.row.b);
     });
   } else if constexpr (Config::kGathers) {
     for_each_score(at, j, [&](int n, int i, int q, int k) {
@@ -110,17 +99,18 @@ __device__ __forceinline__ void apply_costly_mask(const Block& at, typename Bloc
   const auto mask_parts = prepare_mask<Hooks>(at.args, at.row.h, at.row.b);
   const int q = at.first_row + lane_index() / 4;
   for_each_group<Shape::kKeyBlocks, 1>(scores, [&](float(*block)[4], int n) {
-    LaneKeys keys = lane_keys(at, j, n);
+    int keys[2];
+    find_lane_keys(keys, at, j, n);
     u32 bits = 0;
 #pragma unroll 1
     for (int r = 0; r < 2; ++r) {
       int query = q + 8 * r;
       pin(query);  // what follows from tokens is worked out again: registers are short
-      pin(keys.at[0]);
-      pin(keys.at[1]);
+      pin(keys[0]);
+      pin(keys[1]);
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
-        const int k = keys.at[i];
+        const int k = keys[i];
         const bool visible = k < at.args.attend.n_k &&
                              sees<Hooks>(at.args, mask_parts, query, k, at.row.h, at.row.b);
         bits |= static_cast<u32>(visible) << (2 * r + i);

@@ -4,7 +4,7 @@
 
 #include "attend/wgmma/consumers/chained_consumer.cuh"
 #include "attend/wgmma/consumers/consumer.cuh"
-#include "attend/wgmma/consumers/int8_consumer.cuh"
+#include "attend/wgmma/consumers/int8/int8_consumer.cuh"
 #include "attend/wgmma/consumers/pass_steps.cuh"
 #include "attend/wgmma/consumers/tile_gate_consumer.cuh"
 #include "attend/wgmma/producers/converting_producer.cuh"

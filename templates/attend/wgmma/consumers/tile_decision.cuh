@@ -1,6 +1,6 @@
 // What a consumer of the wgmma family asks the gate about a tile, notes of the answer and reports.
 // Decisions a step ahead are the producer's (attend/wgmma/producers/tile_gate_producer.cuh), those
-// on whole steps the 8-bit consumer's (attend/wgmma/consumers/int8_gate.cuh).
+// on whole steps the 8-bit consumer's (attend/wgmma/consumers/int8/int8_gate.cuh).
 #pragma once
 
 #include "attend/wgmma/consumers/consumer_state.cuh"

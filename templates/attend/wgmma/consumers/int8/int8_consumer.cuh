@@ -11,9 +11,9 @@
 //   O += P V
 #pragma once
 
-#include "attend/wgmma/consumers/int8_gate.cuh"
-#include "attend/wgmma/consumers/int8_steps.cuh"
-#include "attend/wgmma/consumers/int8_values.cuh"
+#include "attend/wgmma/consumers/int8/int8_gate.cuh"
+#include "attend/wgmma/consumers/int8/int8_steps.cuh"
+#include "attend/wgmma/consumers/int8/int8_values.cuh"
 #include "attend/wgmma/consumers/work_tiles.cuh"
 
 namespace lacuna {

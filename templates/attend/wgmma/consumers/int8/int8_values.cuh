@@ -1,7 +1,7 @@
 // The product with V of an Int8Consumer's step.
 #pragma once
 
-#include "attend/wgmma/consumers/int8_gate.cuh"
+#include "attend/wgmma/consumers/int8/int8_gate.cuh"
 #include "attend/wgmma/scores/e4m3_values.cuh"
 
 namespace lacuna {

@@ -2,7 +2,7 @@
 // and exponentials.
 #pragma once
 
-#include "attend/wgmma/consumers/int8_gate.cuh"
+#include "attend/wgmma/consumers/int8/int8_gate.cuh"
 #include "attend/wgmma/consumers/step_scores.cuh"
 #include "attend/wgmma/scores/int8_scores.cuh"
 
