@@ -26,13 +26,14 @@ enum class BatchLayout : std::uint8_t { kUniform, kSequences, kPages };
 ///          numbers are what k and v of the program hold
 enum class KvFormat : std::uint8_t { kSame, kE4M3 };
 
-/// Tiles that a measurement found best, for what the spec leaves open; 0 and nullopt: not measured.
+/// What a measurement found best of what the spec leaves open; 0 and nullopt: not measured.
 /// Values that the spec or the target does not allow are passed over.
 struct TunedTiles {
   int tile_q = 0, tile_k = 0, stages = 0;
   std::optional<TileOrder> order;
   std::string record;  ///< where it comes from, as `explain` shows it: one clause
   int split_kv = 0;
+  std::optional<QueryPlace> queries{};
 };
 
 /// The families of `attend`: mma.sync on every target, wgmma where the target has it.

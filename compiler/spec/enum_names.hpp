@@ -11,6 +11,7 @@ inline constexpr std::array<std::string_view, 3> kDTypeNames{"bf16", "f16", "f32
 inline constexpr std::array<std::string_view, 2> kParamTypeNames{"f32", "i32"};
 inline constexpr std::array<std::string_view, 3> kGateScopeNames{"warp", "tile", "warpgroup"};
 inline constexpr std::array<std::string_view, 2> kTileOrderNames{"ascending", "descending"};
+inline constexpr std::array<std::string_view, 2> kQueryPlaceNames{"registers", "shared_memory"};
 inline constexpr std::array<std::string_view, 3> kLoaderNames{"cp_async", "gather", "tma"};
 inline constexpr std::array<std::string_view, 3> kSkipNames{"v_load", "exp", "pv"};
 inline constexpr std::array<std::string_view, 1> kMaskNames{"external"};

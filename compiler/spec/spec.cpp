@@ -37,6 +37,9 @@ std::string_view name_of(GateScope scope) {
 std::string_view name_of(TileOrder order) {
   return kTileOrderNames[static_cast<std::size_t>(order)];
 }
+std::string_view name_of(QueryPlace place) {
+  return kQueryPlaceNames[static_cast<std::size_t>(place)];
+}
 std::string_view name_of(Loader loader) { return kLoaderNames[static_cast<std::size_t>(loader)]; }
 std::string_view name_of(Reduce reduce) { return kReduceNames[static_cast<std::size_t>(reduce)]; }
 std::string_view name_of(Weights weights) {

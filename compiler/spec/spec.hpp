@@ -36,6 +36,7 @@ struct Choice {
 /// "warp", "tile"; "warpgroup" is what becomes of "warp" where 64 rows are one instruction.
 enum class GateScope : std::uint8_t { kWarp, kTile, kWarpgroup };
 enum class TileOrder : std::uint8_t { kAscending, kDescending };
+enum class QueryPlace : std::uint8_t { kRegisters, kSharedMemory };
 /// "cp_async", "gather"; "tma" is the compiler's choice alone: it comes with the wgmma family.
 enum class Loader : std::uint8_t { kCpAsync, kGather, kTma };
 
@@ -203,6 +204,7 @@ struct TileSpec {
   Choice<int> warps;
   Choice<TileOrder> order;
   Choice<int> split_kv;  ///< blocks that share the tiles of a row
+  Choice<QueryPlace> queries;  ///< where products with keys take them from
   bool operator==(const TileSpec&) const = default;
 };
 
@@ -285,6 +287,7 @@ std::string spec_reference();
 std::string_view name_of(DType);
 std::string_view name_of(GateScope);
 std::string_view name_of(TileOrder);
+std::string_view name_of(QueryPlace);
 std::string_view name_of(Loader);
 std::string_view name_of(Reduce);
 std::string_view name_of(ValuesOf);

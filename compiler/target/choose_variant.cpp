@@ -34,7 +34,7 @@ std::string chain_objection(const WgmmaShape& shape, const Attend& attend) {
     return std::to_string(shape.warpgroups()) + " warpgroups have no registers for queries";
   if (widest_row(shape) > 2 * kPanelElements)
     return "rows of " + std::to_string(widest_row(shape)) + " elements leave queries no registers";
-  if (!shape.keeps_queries) return "registers of queries are short";
+  if (!shape.keeps_queries) return "queries are not kept in registers";
   if (attend.gate) return "a gate takes the registers of the next scores";
   if (shape.splits_kv) return "partial results take the registers of the next scores";
   if (shape.query_buffers < 2) return "shared memory has no place for the next queries";

@@ -45,8 +45,8 @@ struct AttendPlan {
   Chosen<int> step_keys;      ///< of a step of the main loop: whole tiles
   Chosen<int> value_stages;   ///< places of values; `stages` are those of keys
   Chosen<int> query_buffers;  ///< query tiles in shared memory
-  /// In registers, where there is room; else each product reads them.
-  Chosen<bool> keeps_queries = {true, Origin::kDefault, ""};
+  /// In registers, or read by each product.
+  Chosen<QueryPlace> queries = {QueryPlace::kRegisters, Origin::kDefault, ""};
   /// Places of codes, of which keys and values are made; 0: those are loaded as they are.
   Chosen<int> code_places = {0, Origin::kDefault, ""};
   Chosen<TileWalk> walk;  ///< of the kernel, with those below (target/choose_variant.hpp)

@@ -96,7 +96,6 @@ bool has_families(const Plan& plan) { return plan.target.has_wgmma; }
 bool is_wgmma(const Plan& plan) {
   return has_families(plan) && plan.attend.family.value == AttendFamily::kWgmma;
 }
-bool gives_up_queries(const Plan& plan) { return !plan.attend.keeps_queries.value; }
 bool has_code_places(const Plan& plan) { return plan.attend.code_places.value > 0; }
 bool is_mma(const Plan& plan) { return is_cuda(plan) && !is_wgmma(plan); }
 /// Keys and values are not what the caller's tensors of 16 bits have.
@@ -242,6 +241,7 @@ constexpr Row kRows[] = {
     choice<&A::stages>("tile.stages", is_cuda),
     choice<&A::warps>("tile.warps", is_cuda),
     choice<&A::split_kv>("tile.split_kv", is_split_asked),
+    choice<&A::queries>("tile.queries", is_wgmma),
     {"mask_loop", mask_loop, has_mask_loop},
     {"score_loop", score_loop, has_score_loop},
     choice<&A::family>("family", has_families),
@@ -250,7 +250,6 @@ constexpr Row kRows[] = {
     choice<&A::step_keys>("step_keys", is_wgmma),
     choice<&A::value_stages>("value_stages", is_wgmma),
     choice<&A::query_buffers>("query_buffers", is_wgmma),
-    choice<&A::keeps_queries>("keeps_queries", gives_up_queries),
     choice<&A::code_places>("code_places", has_code_places),
     choice<&A::walk>("walk", has_walk),
     choice<&A::producer>("producer", is_cuda),

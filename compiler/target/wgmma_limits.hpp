@@ -23,7 +23,7 @@ struct WgmmaShape {
   bool has_terms = false;        ///< a score hook, a busy gate, small tiles: what takes registers
   bool has_column_bias = false;  ///< of int8 keys
   int most_step_keys = 128;      ///< of any shape
-  bool keeps_queries = true;     ///< in registers, where there is room
+  bool keeps_queries = true;     ///< in registers
   bool gathers = false;          ///< columns, by a producer that itself copies
   int qk_bits = 16, v_bits = 16;
   bool has_lists = false;  ///< of key tiles

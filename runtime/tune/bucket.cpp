@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "cache/key.hpp"
+#include "compiler/passes/check_request.hpp"
 
 namespace lacuna::tune {
 namespace {
@@ -81,9 +82,10 @@ std::string variant_of(const VariantSpec& spec, const BuildOptions& options) {
   bare.tile = {};
   bare.attention.head_dim = {};
   bare.attention.dtype = {};
+  const int width = head_dim_v(spec, options);
   return cache::sha256_hex(
              print_spec(bare) + "\nhead_dim " + std::to_string(options.head_dim) +
-             (options.head_dim_v > 0 ? "\nhead_dim_v " + std::to_string(options.head_dim_v) : "") +
+             (width != options.head_dim ? "\nhead_dim_v " + std::to_string(width) : "") +
              (spec.branch.means > 1 ? "\nmeans " + std::to_string(spec.branch.means) : "") +
              (spec.branch.query_means > 1
                   ? "\nquery_means " + std::to_string(spec.branch.query_means)

@@ -5,6 +5,13 @@
 namespace lacuna::tune {
 namespace {
 
+/// Other families and the CPU have no choice.
+QueryPlace queries_of(const Plan& plan) {
+  const AttendPlan& attend = plan.attend;
+  const bool is_wgmma = attend.family.value == AttendFamily::kWgmma;
+  return is_wgmma ? attend.queries.value : QueryPlace::kRegisters;
+}
+
 /// N of "<name>N"; nothing if the word is another.
 std::optional<int> number_after(std::string_view word, std::string_view name) {
   if (!word.starts_with(name)) return std::nullopt;
@@ -20,6 +27,10 @@ bool read_word(std::string_view word, Config& config) {
   for (const TileOrder order : {TileOrder::kAscending, TileOrder::kDescending}) {
     if (word != name_of(order)) continue;
     config.order = order;
+    return true;
+  }
+  if (word == name_of(QueryPlace::kSharedMemory)) {
+    config.queries = QueryPlace::kSharedMemory;
     return true;
   }
   struct Field {
@@ -48,6 +59,7 @@ std::string print_config(const Config& config) {
   if (config.stages > 0) text += " stages" + std::to_string(config.stages);
   if (config.threads > 0) text += " threads" + std::to_string(config.threads);
   if (config.split_kv > 1) text += " split" + std::to_string(config.split_kv);
+  if (config.queries != QueryPlace::kRegisters) text += " " + std::string(name_of(config.queries));
   return text;
 }
 
@@ -63,15 +75,16 @@ std::optional<Config> parse_config(std::string_view text) {
 }
 
 TunedTiles tuned_tiles(const Config& config, std::string record) {
-  return {config.tile_q, config.tile_k,     config.stages,
-          config.order,  std::move(record), config.split_kv};
+  return {config.tile_q,     config.tile_k,   config.stages, config.order,
+          std::move(record), config.split_kv, config.queries};
 }
 
 Config config_of(const Plan& plan, int threads) {
   const AttendPlan& attend = plan.attend;
   const bool on_gpu = plan.target.kind == TargetKind::kCuda;
   return {attend.tile_q.value, attend.tile_k.value,  on_gpu ? attend.stages.value : 0,
-          attend.order.value,  on_gpu ? 0 : threads, on_gpu ? attend.split_kv.value : 1};
+          attend.order.value,  on_gpu ? 0 : threads, on_gpu ? attend.split_kv.value : 1,
+          queries_of(plan)};
 }
 
 VariantSpec fixed_spec(const VariantSpec& spec, const Config& config) {
@@ -83,6 +96,7 @@ VariantSpec fixed_spec(const VariantSpec& spec, const Config& config) {
     fixed.tile.stages.values = {config.stages};
     fixed.tile.warps = {};
     fixed.tile.split_kv.values = {config.split_kv};
+    fixed.tile.queries.values = {config.queries};
   }
   return fixed;
 }

@@ -15,12 +15,13 @@ struct Config {
   int tile_q = 0, tile_k = 0;
   int stages = 0;  ///< GPU; 0 on the CPU
   TileOrder order = TileOrder::kAscending;
-  int threads = 0;   ///< CPU; 0 on a GPU
-  int split_kv = 1;  ///< GPU; 1 on the CPU
+  int threads = 0;                              ///< CPU; 0 on a GPU
+  int split_kv = 1;                             ///< GPU; 1 on the CPU
+  QueryPlace queries = QueryPlace::kRegisters;  ///< of the wgmma family
   bool operator==(const Config&) const = default;
 };
 
-/// "q128 k64 ascending threads2", "q128 k64 ascending stages2 split4".
+/// "q128 k64 ascending threads2", "q128 k64 ascending stages2 split4 shared_memory".
 std::string print_config(const Config& config);
 std::optional<Config> parse_config(std::string_view text);
 

@@ -12,6 +12,7 @@ const std::vector kTileSizes{16, 32, 64, 128, 256};
 const std::vector kStages{2, 3, 4};
 const std::vector kOrders{TileOrder::kAscending, TileOrder::kDescending};
 const std::vector kSplits{1, 2, 4, 8, 16};
+const std::vector kQueryPlaces{QueryPlace::kRegisters, QueryPlace::kSharedMemory};
 
 /// What besides the spec's own words fixes a field; "": nothing.
 struct Reasons {
@@ -83,7 +84,8 @@ std::vector<Config> points_of(const Dimensions& dimensions) {
         for (const int q : dimensions.tile_q)
           for (const int k : dimensions.tile_k)
             for (const int split : dimensions.split_kv)
-              points.push_back({q, k, stages, order, threads, split});
+              for (const QueryPlace queries : dimensions.queries)
+                points.push_back({q, k, stages, order, threads, split, queries});
   return points;
 }
 
@@ -123,6 +125,9 @@ Dimensions dimensions_of(const SpecDocument& document, const Plan& usual, const 
   dimensions.split_kv = on_gpu ? values_of(spec.tile.split_kv, kSplits, config.split_kv,
                                            split_reason(spec, usual, machine, shape))
                                : std::vector<int>{1};
+  dimensions.queries = machine.target.has_wgmma
+                           ? values_of(spec.tile.queries, kQueryPlaces, config.queries, "")
+                           : std::vector{config.queries};
   dimensions.threads = on_gpu        ? std::vector<int>{0}
                        : threads > 0 ? std::vector<int>{threads}
                                      : thread_counts(machine);
@@ -133,7 +138,8 @@ bool contains(const Dimensions& dimensions, const Config& config) {
   return is_among(dimensions.tile_q, config.tile_q) && is_among(dimensions.tile_k, config.tile_k) &&
          is_among(dimensions.stages, config.stages) && is_among(dimensions.order, config.order) &&
          is_among(dimensions.threads, config.threads) &&
-         is_among(dimensions.split_kv, config.split_kv);
+         is_among(dimensions.split_kv, config.split_kv) &&
+         is_among(dimensions.queries, config.queries);
 }
 
 std::vector<std::string> fixed_fields(const SpecDocument& document, const Plan& usual,
@@ -154,6 +160,7 @@ std::vector<std::string> fixed_fields(const SpecDocument& document, const Plan& 
     add("tile.stages", spec.tile.stages.values.size() == 1, "");
     add("tile.split_kv", spec.tile.split_kv.values.size() == 1,
         split_reason(spec, usual, machine, shape));
+    if (machine.target.has_wgmma) add("tile.queries", spec.tile.queries.values.size() == 1, "");
   } else {
     add("threads", false,
         threads > 0               ? "--threads"

@@ -19,6 +19,7 @@ struct Dimensions {
   std::vector<int> tile_q, tile_k, stages, threads;
   std::vector<TileOrder> order;
   std::vector<int> split_kv;
+  std::vector<QueryPlace> queries;
 };
 
 /// `threads`: that the caller fixed; 0: open on the CPU. `shape`: of the launches; to split work

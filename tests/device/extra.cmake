@@ -115,7 +115,8 @@ set(short_tier
   split_dense_d96_f16_sm_100a split_window_d64_bf16_sm_100a split_lists_d64_bf16_sm_100a
   split_int8_lists_d64_bf16_sm_100a split_streaming_d64_bf16_sm_100a
   dense_d64_bf16_sm_90a dense_d256_bf16_sm_90a document_d64_bf16_sm_90a alibi_d64_bf16_sm_90a
-  softcap_d64_bf16_sm_90a distance_table_d64_bf16_sm_90a slanted_table_d64_bf16_sm_90a
+  softcap_d64_bf16_sm_90a softcap_reading_d64_bf16_sm_90a distance_table_d64_bf16_sm_90a
+  slanted_table_d64_bf16_sm_90a
   pair_table_d64_bf16_sm_90a image_bias_d64_bf16_sm_90a
   long_formulas_d64_bf16_sm_90a long_formulas_d128_f16_sm_100a
   long_columns_d64_bf16_sm_90a long_columns_d64_bf16_sm_100a
@@ -283,6 +284,10 @@ device_kernel(specs/sigmoid.json 128 f16 sm_90a)
 device_kernel(specs/sigmoid.json 64 bf16 sm_90a sequences)
 device_kernel(specs/hstu.json 64 bf16 sm_90a)
 device_kernel(tests/device/specs/int8-linear.json 64 bf16)
+
+# Queries that each product reads.
+device_kernel(tests/device/specs/softcap-reading.json 64 bf16 sm_90a)
+device_kernel(tests/device/specs/softcap-reading.json 128 f16 sm_90a)
 
 # Split rows, whose results are merged, in both families.
 foreach(arch sm_100a sm_90a)

@@ -88,6 +88,8 @@ TEST(ReadSpec, FillsEveryField) {
   EXPECT_EQ(spec.tile.warps.values, (std::vector{4, 8}));
   EXPECT_EQ(spec.tile.order.values, std::vector{TileOrder::kDescending});
   EXPECT_EQ(spec.tile.split_kv.values, (std::vector{4, 1}));
+  EXPECT_EQ(spec.tile.queries.values,
+            (std::vector{QueryPlace::kSharedMemory, QueryPlace::kRegisters}));
   EXPECT_EQ(spec.loader.values, std::vector{Loader::kCpAsync});
 }
 
@@ -257,6 +259,7 @@ TEST(SpecNames, FollowTheJson) {
   EXPECT_EQ(name_of(DType::kBF16), "bf16");
   EXPECT_EQ(name_of(GateScope::kTile), "tile");
   EXPECT_EQ(name_of(TileOrder::kDescending), "descending");
+  EXPECT_EQ(name_of(QueryPlace::kSharedMemory), "shared_memory");
   EXPECT_EQ(name_of(Loader::kCpAsync), "cp_async");
   EXPECT_EQ(name_of(Loader::kGather), "gather");
   EXPECT_EQ(name_of(Reduce::kSum), "sum");

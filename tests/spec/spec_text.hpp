@@ -46,7 +46,8 @@ inline constexpr const char* kEverything = R"({
   "quantise": { "qk": { "bits": 8, "group": "thread" }, "v": { "bits": 8, "range": 2.25 } },
   "mask": "external",
   "tile": { "q": [64, 128], "k": 64, "stages": "auto", "warps": [4, 8], "order": "descending",
-            "split_kv": [4, 1] },
+            "split_kv": [4, 1],
+            "queries": ["shared_memory", "registers"] },
   "loader": "cp_async"
 })";
 

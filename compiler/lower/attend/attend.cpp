@@ -66,9 +66,9 @@ void add_wgmma_config(const Plan& plan, std::vector<ConfigField>& fields) {
                  slot("QuerySlot", chosen.keys, "64", "64", "kHeadDim"),
                  slot("KeySlot", chosen.keys, "kStepKeys", "kTileK", "kHeadDim"),
                  slot("ValueSlot", chosen.values, "kStepKeys", "kTileK", value_width)});
-  if (!chosen.keeps_queries.value)
-    fields.push_back(boolean("kKeepsQueries", false, kNoField, chosen.keeps_queries.origin,
-                             chosen.keeps_queries.reason));
+  if (chosen.queries.value == QueryPlace::kSharedMemory)
+    fields.push_back(boolean("kKeepsQueries", false, "/tile/queries", chosen.queries.origin,
+                             chosen.queries.reason));
   if (has_long_bounds(attend_of(plan.program)))
     fields.push_back(boolean("kHasLongBounds", true, "/attention/mask", Origin::kDerived,
                              "bounds of a tile are multiples of a parameter"));

@@ -226,6 +226,21 @@ Chosen<int> choose_split_kv(const PassContext& context, const TileRequest& reque
   return split;
 }
 
+/// Where registers have room for them; choose_wgmma finds out.
+Chosen<QueryPlace> choose_queries(const PassContext& context, const TileRequest& request) {
+  const Choice<QueryPlace>& choice = request.spec.queries;
+  const QueryPlace usual = choice.is_auto() ? QueryPlace::kRegisters : choice.values.front();
+  Chosen<QueryPlace> queries = chosen(choice, usual, "products need not read them again");
+  const TunedTiles* tuned = context.tuned;
+  if (tuned != nullptr && tuned->queries && choice.admits(*tuned->queries)) {
+    queries.value = *tuned->queries;
+    note_tuned(*tuned, choice, queries);
+  }
+  if (!context.relief.keeps_queries && choice.admits(QueryPlace::kSharedMemory))
+    return {QueryPlace::kSharedMemory, Origin::kDerived, std::string(context.relief.reason)};
+  return queries;
+}
+
 void note_loader(const PassContext& context, const TileRequest& request) {
   const Choice<Loader>& choice = context.document.spec.loader;
   const Loader loader = request.gathers ? Loader::kGather : Loader::kCpAsync;
@@ -321,6 +336,7 @@ Program choose_tiles(Program program, const PassContext& context) {
   const TileRequest request = tile_request(program, tile, context.target);
   const bool has_gate = attend_of(program).gate.has_value();
   context.attend.split_kv = choose_split_kv(context, request);
+  context.attend.queries = choose_queries(context, request);
   auto shapes = shapes_in_order(tile_candidates(request), program);
   if (context.relief.asks_for_mma) keep_relieved(shapes, program, request, context.relief);
   const std::optional<TileShape> tuned = tuned_shape(context.tuned, tile, shapes.front());

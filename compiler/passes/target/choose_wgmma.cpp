@@ -45,11 +45,20 @@ bool is_busy(const Attend& attend, const WgmmaShape& shape) {
   return !is_shared || uses(shared->rest, Variable::kK) || is_tight(attend, shape);
 }
 
-/// Are there registers for queries, which a relief may give up?
-bool has_room_for_queries(const Attend& attend, const WgmmaShape& shape) {
-  const Consumer consumer = consumer_of(shape, attend);
-  return shape.head_dim <= 2 * kPanelElements && shape.warpgroups() == 2 &&
-         (consumer == Consumer::kWgmma || consumer == Consumer::kWgmmaChained);
+/// Why there are no registers for queries; "" if there are.
+std::string query_objection(const Attend& attend, const WgmmaShape& shape) {
+  if (shape.head_dim > 2 * kPanelElements)
+    return "registers have no room for rows of " + std::to_string(shape.head_dim) + " elements";
+  if (shape.warpgroups() != 2)
+    return std::to_string(shape.warpgroups()) + " warpgroups have no registers for them";
+  switch (consumer_of(shape, attend)) {
+    case Consumer::kWgmmaInt8:
+      return "int8 products read them";
+    case Consumer::kWgmmaTileGate:
+      return "the next scores of a gate take their registers";
+    default:
+      return "";
+  }
 }
 
 bool has_8_bits(const Attend& attend) { return attend.q_scale >= 0 || attend.v_scale >= 0; }
@@ -183,7 +192,7 @@ WgmmaShape shape_of(const TileShape& tiles, const Program& program, const PassCo
       .stages = tiles.stages,
       .head_dim = tiles.head_dim,
       .most_step_keys = context.relief.most_step_keys,
-      .keeps_queries = context.relief.keeps_queries,
+      .keeps_queries = context.attend.queries.value == QueryPlace::kRegisters,
       .splits_kv = context.attend.split_kv.value > 1 || program.batch != BatchLayout::kUniform,
       .head_dim_v = program.head_dim_v};
   return with_places(with_operands(shape, program), program, context.target);
@@ -306,7 +315,7 @@ WgmmaShape with_operands(WgmmaShape shape, const Program& program) {
   shape.has_terms |= shape.v_bits == 8 && (own_rows || shape.has_column_bias);
   // Tiles of a step, beside 16-bit queries.
   shape.has_terms |= shape.tile_k == kListTileKeys && shape.qk_bits == 16;
-  if (!has_room_for_queries(attend, shape)) shape.keeps_queries = true;  // nothing to give up
+  shape.keeps_queries &= query_objection(attend, shape).empty();
   return with_value_places(shape, attend);
 }
 
@@ -358,8 +367,8 @@ Program note_family(Program program, const WgmmaChoice& choice, const PassContex
   plan.query_buffers = {shape.query_buffers, origin,
                         shape.query_buffers == 1 ? "shared memory has no room for two"
                                                  : "the next queries come while these are in use"};
-  if (!shape.keeps_queries)
-    plan.keeps_queries = {false, origin, std::string(context.relief.reason)};
+  if (std::string against = query_objection(attend_of(program), shape); !against.empty())
+    plan.queries = {QueryPlace::kSharedMemory, origin, std::move(against)};
   if (shape.e4m3_rows)
     plan.code_places = {shape.code_places, origin,
                         "codes that are under way, of the keys or the values of a step each"};

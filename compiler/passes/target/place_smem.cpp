@@ -42,7 +42,7 @@ void place_wgmma(const Program& program, const PassContext& context) {
                                     .head_dim = program.head_dim,
                                     .query_buffers = plan.query_buffers.value,
                                     .most_step_keys = context.relief.most_step_keys,
-                                    .keeps_queries = context.relief.keeps_queries,
+                                    .keeps_queries = plan.queries.value == QueryPlace::kRegisters,
                                     .splits_kv = plan.split_kv.value != 1,
                                     .head_dim_v = program.head_dim_v},
                                    program);

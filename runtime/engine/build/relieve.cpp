@@ -57,8 +57,8 @@ std::string changes(const AttendPlan& from, const AttendPlan& to) {
   if (to.family.value == AttendFamily::kWgmma) {
     add_change(text, "step_keys", std::to_string(from.step_keys.value),
                std::to_string(to.step_keys.value));
-    add_change(text, "keeps_queries", from.keeps_queries.value ? "true" : "false",
-               to.keeps_queries.value ? "true" : "false");
+    add_change(text, "tile.queries", std::string(name_of(from.queries.value)),
+               std::string(name_of(to.queries.value)));
   }
   return text;
 }

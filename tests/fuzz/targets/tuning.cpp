@@ -29,9 +29,13 @@ bool run_tuning(std::string_view text) {
   const cache::TuningRecords found = cache::parse_tuning(text, "fuzz.jsonl");
   require(found.warnings.size() <= 1, "more than one warning");
   for (const cache::TuningRecord& record : found.records) check_record(record);
-  const tune::Dimensions all{
-      {64, 128}, {64, 128}, {2, 3}, {1, 2}, {TileOrder::kAscending, TileOrder::kDescending},
-      {1, 2}};
+  const tune::Dimensions all{{64, 128},
+                             {64, 128},
+                             {2, 3},
+                             {1, 2},
+                             {TileOrder::kAscending, TileOrder::kDescending},
+                             {1, 2},
+                             {QueryPlace::kRegisters, QueryPlace::kSharedMemory}};
   if (const auto answer = tune::choose_record(found.records, all, LaunchShape{1, 8, 8, 4096, 4096}))
     require(tune::contains(all, answer->config), "a config that the spec does not allow");
   tune::choose_record(found.records, all, std::nullopt);

@@ -231,6 +231,7 @@ const std::vector<std::string>& variant_names() {
                                                  "int8-sink",
                                                  "document",
                                                  "softcap",
+                                                 "softcap-reading",
                                                  "alibi",
                                                  "distance-table",
                                                  "bsfa",

@@ -139,7 +139,7 @@ bool make_attend_variant(const std::string& name, Variant& v, KernelTile tile, R
   if (name == "sink") return make_sink(v, random), true;
   if (name == "sigmoid") return make_sigmoid(v, random), true;
   if (name == "document") return make_document(v, random), true;
-  if (name == "softcap") return make_softcap(v, random), true;
+  if (name == "softcap" || name == "softcap-reading") return make_softcap(v, random), true;
   if (name == "alibi") return make_alibi(v, random), true;
   if (name == "bsfa") return make_bsfa(v, tile.q, random), true;
   if (name == "skip-softmax") return make_skip_softmax(v, random), true;

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "compiler/passes/relief.hpp"
 #include "runtime/engine/build/build.hpp"
 #include "runtime/engine/build/metadata.hpp"
 #include "tests/runtime/temporary_directory.hpp"
@@ -59,8 +60,8 @@ TEST(Relief, QueriesFirstThenFewerScoresThenTheOtherFamily) {
   Walk once = walk(kCapped, "sm_90a", {40});
   const auto reading = once.run();
   ASSERT_TRUE(reading.has_value());
-  EXPECT_TRUE(once.plan.attend.keeps_queries.value);
-  EXPECT_FALSE(reading->plan.attend.keeps_queries.value);
+  EXPECT_EQ(once.plan.attend.queries.value, QueryPlace::kRegisters);
+  EXPECT_EQ(reading->plan.attend.queries.value, QueryPlace::kSharedMemory);
   EXPECT_EQ(reading->plan.attend.step_keys.value, 128);
   EXPECT_EQ(once.compilations, 2) << "without a plan for two warpgroups: it has them";
   Walk twice = walk(kCapped, "sm_90a", {40, 12});
@@ -84,8 +85,19 @@ TEST(Relief, QueriesThatAreReadAnywayAreNotGivenUp) {
     const Walk of = walk(spec, "sm_90a", {});
     const auto plan = relieved_plan(of.document, of.options, 2, of.plan.target);
     ASSERT_TRUE(plan.has_value());
-    EXPECT_TRUE(plan->attend.keeps_queries.value) << spec;
+    EXPECT_EQ(plan->attend.queries.reason, of.plan.attend.queries.reason) << spec;
+    EXPECT_NE(plan->attend.queries.reason, reliefs()[2].reason) << spec;
   }
+}
+
+TEST(Relief, QueriesThatTheSpecKeepsInRegistersStay) {
+  Walk kept = walk(R"-({"version": 1, "name": "k", "tile": {"queries": "registers"},
+    "attention": {"score": "30 * tanh(s / 30)"}})-",
+                   "sm_90a", {40});
+  const auto built = kept.run();
+  ASSERT_TRUE(built.has_value());
+  EXPECT_EQ(built->plan.attend.queries.value, QueryPlace::kRegisters);
+  EXPECT_EQ(built->plan.attend.step_keys.value, 64) << "keys give way";
 }
 
 TEST(Relief, NarrowRowsGiveUpTheThirdWarpgroup) {
@@ -138,9 +150,10 @@ TEST(Relief, TheNoteSaysWhatChangedAndWhatTookRegisters) {
   EXPECT_EQ(notes.items[0].code, Code::kRelief);
   EXPECT_EQ(notes.items[0].severity, Severity::kPerf);
   EXPECT_EQ(notes.items[0].pointer, "/attention/score");
-  EXPECT_EQ(notes.items[0].message,
-            "attend on sm_90a is built with keeps_queries = false (was true): registers of the "
-            "first choice spill");
+  EXPECT_EQ(
+      notes.items[0].message,
+      "attend on sm_90a is built with tile.queries = shared_memory (was registers): registers "
+      "of the first choice spill");
   ASSERT_EQ(notes.items[0].notes.size(), 2U);
   EXPECT_EQ(notes.items[0].notes[0], "registers go to attention.score; attention.mask");
 }

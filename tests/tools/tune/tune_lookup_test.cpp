@@ -46,7 +46,13 @@ constexpr LaunchShape kSmall{1, 4, 4, 1024, 1024}, kLarge{1, 32, 8, 16384, 16384
 
 /// Everything that a spec without tiles leaves open, on two threads.
 Dimensions open_dimensions() {
-  return {{64, 128}, {32, 64}, {0}, {2, 1}, {TileOrder::kAscending, TileOrder::kDescending}, {1}};
+  return {{64, 128},
+          {32, 64},
+          {0},
+          {2, 1},
+          {TileOrder::kAscending, TileOrder::kDescending},
+          {1},
+          {QueryPlace::kRegisters}};
 }
 
 std::string chosen(const std::vector<cache::TuningRecord>& records,
@@ -80,6 +86,10 @@ TEST(TuneBucket, TheVariantKnowsNoTilesAndNoWords) {
   EXPECT_NE(dense, of(R"({"version": 1, "name": "dense", "attention": {"mask": "k <= q"}})"));
   EXPECT_NE(dense, of(kDense, {64, DType::kBF16}));
   EXPECT_NE(dense, of(kDense, {128, DType::kF16}));
+  EXPECT_EQ(dense, of(kDense, {.head_dim_v = 128})) << "which it is without being said";
+  EXPECT_NE(dense, of(kDense, {.head_dim_v = 64}));
+  const std::string narrow = R"({"version": 1, "name": "narrow", "attention": {"head_dim_v": 64}})";
+  EXPECT_EQ(of(narrow), of(narrow, {.head_dim_v = 64}));
   EXPECT_EQ(hardware_name("NVIDIA H200 (x)", 132), "nvidia-h200-x-132");
 }
 

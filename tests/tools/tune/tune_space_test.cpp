@@ -55,13 +55,17 @@ const std::string kGate =
        "gate": {"scope": "tile", "skip": "gap < t", "skips": ["pv"]})";
 
 TEST(TuneConfig, TextsAreReadBack) {
-  for (const Config& config : {Config{128, 64, 2, TileOrder::kDescending, 0},
-                               Config{128, 64, 2, TileOrder::kAscending, 0, 8},
-                               Config{16, 256, 0, TileOrder::kAscending, 3}})
+  for (const Config& config :
+       {Config{128, 64, 2, TileOrder::kDescending, 0},
+        Config{128, 64, 2, TileOrder::kAscending, 0, 8},
+        Config{128, 64, 2, TileOrder::kAscending, 0, 2, QueryPlace::kSharedMemory},
+        Config{16, 256, 0, TileOrder::kAscending, 3}})
     EXPECT_EQ(parse_config(print_config(config)), config);
   EXPECT_EQ(print_config({128, 64, 0, TileOrder::kAscending, 2}), "q128 k64 ascending threads2");
   EXPECT_EQ(print_config({128, 64, 2, TileOrder::kAscending, 0, 8}),
             "q128 k64 ascending stages2 split8");
+  EXPECT_EQ(print_config({128, 64, 2, TileOrder::kAscending, 0, 1, QueryPlace::kSharedMemory}),
+            "q128 k64 ascending stages2 shared_memory");
   for (const char* text : {"", "q128", "q128 k64 sideways", "q0 k64", "q128 kk64", "q128  k64"})
     EXPECT_FALSE(parse_config(text)) << text;
 }
@@ -107,7 +111,7 @@ TEST(TuneSpace, AGateKeepsItsTilesAndItsOrder) {
     EXPECT_EQ(candidate.config.tile_k, 64);
     EXPECT_EQ(candidate.config.order, TileOrder::kAscending);
   }
-  EXPECT_EQ(space.candidates.size(), 3u) << "stages are open";
+  EXPECT_EQ(space.candidates.size(), 5u) << "stages are open, and with two of them queries";
   EXPECT_EQ(fixed_of(kGate, gpu(), kFewRows),
             (std::vector<std::string>{"tile.q (the gate judges tiles of it)",
                                       "tile.k (the gate judges tiles of it)",
@@ -116,7 +120,8 @@ TEST(TuneSpace, AGateKeepsItsTilesAndItsOrder) {
 }
 
 TEST(TuneSpace, AListIsTheAuthorsWord) {
-  const std::string list = kGate + R"(, "tile": {"q": [128, 64], "k": 64, "stages": 2})";
+  const std::string list = kGate + R"(, "tile": {"q": [128, 64], "k": 64, "stages": 2,
+      "queries": "registers"})";
   EXPECT_EQ(names(space_of(list, gpu())),
             (std::set<std::string>{"q128 k64 ascending stages2", "q64 k64 ascending stages2"}));
 }
@@ -124,7 +129,7 @@ TEST(TuneSpace, AListIsTheAuthorsWord) {
 TEST(TuneSpace, ValuesForEachTileFixTheTiles) {
   const std::string spec = R"(, "params": {"t": {"shape": "[heads, q_tiles]", "default": "-inf",
       "doc": "d"}}, "gate": {"scope": "tile", "skip": "tile_max < t", "skips": ["pv"]},
-      "tile": {"q": [128, 64], "k": [64, 32], "stages": 2})";
+      "tile": {"q": [128, 64], "k": [64, 32], "stages": 2, "queries": "registers"})";
   EXPECT_EQ(names(space_of(spec, gpu())),
             (std::set<std::string>{"q128 k64 ascending stages2", "q128 k32 ascending stages2"}));
   const Space external = space_of(R"(, "mask": "external")", cpu());
@@ -160,6 +165,20 @@ TEST(TuneSpace, RowsAreSplitWhereTheyLeaveMultiprocessorsWithoutOne) {
             (std::vector<std::string>{"tile.stages (written)",
                                       "tile.split_kv (there is a row for each multiprocessor)"}));
   EXPECT_EQ(fixed_of(stages, gpu(), kFewRows), std::vector<std::string>{"tile.stages (written)"});
+}
+
+TEST(TuneSpace, QueriesAreInEitherPlaceWhereRegistersHaveRoom) {
+  const std::string tiles = R"(, "tile": {"q": 128, "k": 64, "stages": 2, "order": "ascending")";
+  EXPECT_EQ(names(space_of(tiles + "}", gpu())),
+            (std::set<std::string>{"q128 k64 ascending stages2",
+                                   "q128 k64 ascending stages2 shared_memory"}));
+  EXPECT_EQ(names(space_of(tiles + R"(, "queries": "shared_memory"})", gpu())),
+            (std::set<std::string>{"q128 k64 ascending stages2 shared_memory"}));
+  EXPECT_EQ(space_of(tiles + "}", gpu("sm_80")).candidates.size(), 1u);
+  const std::string integers = R"(, "quantise": {"qk": {"bits": 8}}, "tile": {"q": 128, "k": 64,
+      "stages": 2, "order": "ascending"})";
+  EXPECT_EQ(names(space_of(integers, gpu())),
+            (std::set<std::string>{"q128 k64 ascending stages2 shared_memory"}));
 }
 
 TEST(TuneSpace, ThreadsOfTheCpuAreOpenUnlessTheCallerFixedThem) {

@@ -126,7 +126,7 @@ tune::Sample TuneSubject::verify(const tune::Config& config, bool spoil) {
   const BoundKernel& bound = bound_.insert_or_assign(name, bind(problem_, kernel)).first->second;
   std::vector<float> got = output_of(problem_, bound);
   if (spoil) got.front() += 1;
-  std::string error = tune::compare_outputs(expected_, got, allowed);
+  std::string error = tune::compare_outputs(expected_, got, tune::between_two(allowed));
   if (!error.empty())
     return failed(TuningStatus::kWrong, "against " + print_config(context_.usual) + ": " + error);
   return {};

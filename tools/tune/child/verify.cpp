@@ -34,6 +34,10 @@ Tolerance tolerance_of(const VariantSpec& spec, DType dtype) {
   return {4e-3, 8e-3};
 }
 
+Tolerance between_two(const Tolerance& allowed) {
+  return {2 * allowed.rel_l1, 2 * allowed.rel_max};
+}
+
 std::string compare_outputs(std::span<const float> expected, std::span<const float> got,
                             const Tolerance& allowed) {
   if (expected.size() != got.size())

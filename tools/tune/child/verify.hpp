@@ -9,11 +9,13 @@
 
 namespace lacuna::tune {
 
-/// Allowed sum|d| / sum|o| and max|d| / max|o|.
+/// Allowed sum|d| / sum|o| and max|d| / max|o| between an output and an exact one.
 struct Tolerance {
   double rel_l1 = 0, rel_max = 0;
 };
 Tolerance tolerance_of(const VariantSpec& spec, DType dtype);
+/// Between two outputs, each of which may be off by `allowed`.
+Tolerance between_two(const Tolerance& allowed);
 
 /// "" or how far `got` is from `expected`: "relative L1 error 3.1e-02, allowed 4.0e-03". What is
 /// NaN or infinite in one has to be in the other.

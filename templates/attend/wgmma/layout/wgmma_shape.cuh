@@ -146,7 +146,7 @@ struct ValueRing<Config, true> {
   }
 };
 
-/// False: registers of queries are short (compiler/passes/relief.cpp).
+/// False: products read queries from shared memory.
 LACUNA_OPTIONAL_FIELD(bool, may_keep_queries, kKeepsQueries, true)
 
 template <class Config>
