@@ -15,8 +15,6 @@ using Clock = std::chrono::steady_clock;
 /// Compiling and running what is used without tuning, twice: it is trusted to end.
 constexpr double kPatienceToOpen = 3600;
 constexpr double kUsualLaunches = 20;
-/// Candidates that are compiled at a time, for each core.
-constexpr std::size_t kBatchOfEachCore = 4;
 /// Shares of the budget by the end of each rung.
 constexpr double kShareOfRung[] = {0.6, 0.85, 1.0};
 /// As many launches as a winner of the halving gets in all.
@@ -149,12 +147,13 @@ bool TuneSearch::open_subject() {
   return true;
 }
 
-/// Compiles a candidate and those that come after it, all cores at once. If a batch fails, each
-/// is compiled by itself, to find the one that does not compile. False: interrupted.
+/// Compiles a candidate and those that come after it, one on each core: more would take a short
+/// budget before any is measured. If a batch fails, each is compiled by itself, to find the one that
+/// does not compile. False: interrupted.
 bool TuneSearch::prepare_from(int id) {
   if (!prepares_many_ || prepared_.contains(id)) return true;
   const auto& ids = findings_.ordered.ids;
-  const auto batch = kBatchOfEachCore * static_cast<std::size_t>(findings_.facts.cores);
+  const auto batch = static_cast<std::size_t>(findings_.facts.cores);
   Json configs = Json::array();
   for (auto at = std::ranges::find(ids, id); at != ids.end() && configs.size() < batch; ++at) {
     if (*at != id && (done_.contains(*at) || known(*at, 0))) continue;

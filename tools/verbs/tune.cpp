@@ -38,8 +38,7 @@ struct TuneOptions {
 };
 
 constexpr const char* kTuneDescription =
-    R"(Find the fastest tiles, stages, key order, splits, place of queries and threads that a spec leaves
-open; keep them.
+    R"(Find the fastest tiles, stages, key order, splits, place of queries and threads; keep them.
 
 Examples:
   lacuna tune specs/dense.json --shape b=1,h=32,n=8192
