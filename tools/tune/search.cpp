@@ -148,8 +148,8 @@ bool TuneSearch::open_subject() {
 }
 
 /// Compiles a candidate and those that come after it, one on each core: more would take a short
-/// budget before any is measured. If a batch fails, each is compiled by itself, to find the one that
-/// does not compile. False: interrupted.
+/// budget before any is measured. If a batch fails, each is compiled by itself, to find the one
+/// that does not compile. False: interrupted.
 bool TuneSearch::prepare_from(int id) {
   if (!prepares_many_ || prepared_.contains(id)) return true;
   const auto& ids = findings_.ordered.ids;
