@@ -164,7 +164,7 @@ set(short_tier
   weighted_branches_d64_f16_sm_100a_pages_e4m3_tokens weighted_branches_d64_f16_sm_100a_pages_e4m3_short
   weighted_branches_d64_f16_sm_100a_pages_e4m3_long
   topk_blocks_d64_bf16_sm_100a_pages relmax_d64_bf16_sm_100a_sequences
-  dense_d80_bf16_sm_90a dense_d192_bf16_sm_90a bsfa_d112_f16_sm_100a split_mla_d192_f16_sm_100a
+  dense_d80_bf16_sm_90a dense_d96_bf16_sm_90a dense_d192_bf16_sm_90a bsfa_d112_f16_sm_100a split_mla_d192_f16_sm_100a
   external_mask_d80_f16_sm_90a mla_d192_bf16_sm_90a wide_heads_d576_bf16_sm_100a wide_tile_gate_d512_bf16_sm_100a
   one_warp_d64_bf16_sm_100a split_wide_heads_d576_f16_sm_100a wide_v_of_k_d576_bf16_sm_100a
   latent_index_d576_bf16_sm_100a ordered_tokens_d64_bf16_sm_100a ordered_tokens_d64_bf16_sm_90a
@@ -301,6 +301,8 @@ device_kernel(tests/device/specs/split-dense.json 256 f16 sm_90a)
 device_kernel(tests/device/specs/split-dense.json 96 f16)
 
 # Rows that are no whole panels of 64 elements, wide ones, and rows of V of a width of their own.
+device_kernel(specs/dense.json 96 bf16 sm_90a)
+device_kernel(specs/bsfa.json 96 bf16 sm_90a)
 foreach(arch sm_100a sm_90a)
   device_kernel(specs/dense.json 80 bf16 ${arch})
   device_kernel(specs/dense.json 192 bf16 ${arch})

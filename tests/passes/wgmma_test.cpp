@@ -64,7 +64,7 @@ TEST(Wgmma, GatesOnE4m3DoNotLookAhead) {
 
 TEST(Wgmma, WhatCannotBeConvertedHasMma) {
   EXPECT_EQ(family_of(planned(make_document(), {.head_dim = 96, .kv = KvFormat::kE4M3})),
-            "mma: head_dim 96: 64, 80, 112, 128, 192 and 256 are laid out");
+            "mma: k and v of e4m3: 96 elements of a row are not whole panels of 64");
   EXPECT_EQ(family_of(planned(read_document(R"("tile": {"q": 192})"),
                               {.head_dim = 64, .kv = KvFormat::kE4M3})),
             "mma: tile.q = 192: e4m3 keys and values are made 16-bit for 128 queries");
@@ -204,15 +204,15 @@ TEST(Wgmma, TilesThatItCannotHaveAreThoseOfMma) {
 }
 
 TEST(Wgmma, ProgramsThatItCannotComputeAreThoseOfMma) {
-  EXPECT_EQ(family_of(planned(make_document(), {.head_dim = 96})),
-            "mma: head_dim 96: 64, 80, 112, 128, 192 and 256 are laid out");
+  EXPECT_EQ(family_of(planned(make_document(), {.head_dim = 512})),
+            "mma: head_dim 512: 64, 80, 96, 112, 128, 192 and 256 are laid out");
   EXPECT_EQ(family_of(planned(read_document(R"("loader": "cp_async")"))),
             "mma: loader \"cp_async\": wgmma takes what TMA has loaded");
 }
 
 TEST(Wgmma, RowsOfOtherWidthsAreOf16BitTilesOfOneHead) {
   const std::string ours = "wgmma: the tensor cores of sm_90a by TMA";
-  for (const int d : {80, 112, 192}) {
+  for (const int d : {80, 96, 112, 192}) {
     const PlannedWgmma p = planned(make_document(), {.head_dim = d});
     EXPECT_EQ(family_of(p), ours) << d;
     EXPECT_EQ(tiles_of(p), d == 192 ? "128x64x2" : "128x128x2") << d;
@@ -339,9 +339,9 @@ TEST(Wgmma, TheCallerMayAskForAFamily) {
   EXPECT_EQ(tiles_of(mma), "128x64x2");
   EXPECT_EQ(mma.attend().loader.value, Loader::kCpAsync);
   EXPECT_EQ(planned(make_document(), {.family = AttendFamily::kWgmma}).diagnostics, "");
-  EXPECT_EQ(planned(make_document(), {.head_dim = 96, .family = AttendFamily::kWgmma}).diagnostics,
+  EXPECT_EQ(planned(make_document(), {.head_dim = 512, .family = AttendFamily::kWgmma}).diagnostics,
             "error : attend: the wgmma family was asked for, but cannot be\n"
-            "note: head_dim 96: 64, 80, 112, 128, 192 and 256 are laid out\n");
+            "note: head_dim 512: 64, 80, 96, 112, 128, 192 and 256 are laid out\n");
 }
 
 TEST(Wgmma, MeasuredTilesDecideWhoseTheyAre) {

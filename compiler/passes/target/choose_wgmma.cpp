@@ -17,7 +17,7 @@ namespace {
 
 /// The registers of a consumer are planned for each of these. Rows that are no whole panels are
 /// loaded as such, with zeros behind their end.
-constexpr int kWgmmaHeadDims[] = {64, 80, 112, 128, 192, 256};
+constexpr int kWgmmaHeadDims[] = {64, 80, 96, 112, 128, 192, 256};
 constexpr int kBlockRows = 128;      ///< queries of two consumer warpgroups
 constexpr int kWideBlockRows = 192;  ///< of three, whose registers hold rows of kNarrowHeadDim
 constexpr int kNarrowHeadDim = 64;
@@ -86,7 +86,7 @@ std::string head_dim_objection(const Program& program) {
   for (int n = 0; n < 2; ++n) {
     const std::string begin = names[n] + std::to_string(widths[n]) + ": ";
     if (std::ranges::count(kWgmmaHeadDims, widths[n]) == 0)
-      return begin + "64, 80, 112, 128, 192 and 256 are laid out";
+      return begin + "64, 80, 96, 112, 128, 192 and 256 are laid out";
     if (widths[n] % kPanelElements == 0 && widths[0] == widths[1]) continue;
     const std::string rows = begin + (widths[0] == widths[1] ? "rows are not whole panels of 64"
                                                              : "keys and values differ in width");

@@ -47,6 +47,9 @@ __device__ __forceinline__ void fence_accumulator(float (&accumulator)[kBlocks][
 #define LACUNA_NAMES_32                                                    \
   "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
   "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define LACUNA_NAMES_40 LACUNA_NAMES_32 ", %32, %33, %34, %35, %36, %37, %38, %39"
+#define LACUNA_NAMES_48 LACUNA_NAMES_40 ", %40, %41, %42, %43, %44, %45, %46, %47"
+#define LACUNA_NAMES_56 LACUNA_NAMES_48 ", %48, %49, %50, %51, %52, %53, %54, %55"
 #define LACUNA_NAMES_64                                                              \
   LACUNA_NAMES_32                                                                    \
   ", "                                                                               \
@@ -70,6 +73,9 @@ __device__ __forceinline__ void fence_accumulator(float (&accumulator)[kBlocks][
 #define LACUNA_BLOCKS_4(d, n) \
   LACUNA_BLOCK(d, n), LACUNA_BLOCK(d, n + 1), LACUNA_BLOCK(d, n + 2), LACUNA_BLOCK(d, n + 3)
 #define LACUNA_REGISTERS_32(d) LACUNA_BLOCKS_4(d, 0), LACUNA_BLOCKS_4(d, 4)
+#define LACUNA_REGISTERS_40(d) LACUNA_REGISTERS_32(d), LACUNA_BLOCK(d, 8), LACUNA_BLOCK(d, 9)
+#define LACUNA_REGISTERS_48(d) LACUNA_REGISTERS_32(d), LACUNA_BLOCKS_4(d, 8)
+#define LACUNA_REGISTERS_56(d) LACUNA_REGISTERS_48(d), LACUNA_BLOCK(d, 12), LACUNA_BLOCK(d, 13)
 #define LACUNA_REGISTERS_64(d) LACUNA_REGISTERS_32(d), LACUNA_BLOCKS_4(d, 8), LACUNA_BLOCKS_4(d, 12)
 #define LACUNA_REGISTERS_96(d) \
   LACUNA_REGISTERS_64(d), LACUNA_BLOCKS_4(d, 16), LACUNA_BLOCKS_4(d, 20)
@@ -95,7 +101,7 @@ __device__ void wgmma_four_from_registers(float (&d)[kBlocks][4], const u32 (*a)
                                           const unsigned long long (&b)[4], bool adds);
 
 // One specialisation for each N and element type. R: registers of the accumulator; the operands
-// after them are %R, ...
+// after them are %R, ... Only values have rows that are no whole panels.
 #define LACUNA_WGMMA_SHAPE(ELEMENT, N) \
   "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." #ELEMENT "." #ELEMENT " {"
 #define LACUNA_WGMMA_FROM_REGISTERS(ELEMENT, N, R, R1, R2, R3, R4, R5, B, TRANSPOSED)          \
@@ -156,7 +162,16 @@ __device__ void wgmma_four_from_registers(float (&d)[kBlocks][4], const u32 (*a)
   LACUNA_WGMMA_FOUR(ELEMENT, 192, 96, "%96, %97, %98, %99", "%100, %101, %102, %103",            \
                     "%104, %105, %106, %107", "%108, %109, %110, %111", 112, 113, 114, 115, 116) \
   LACUNA_WGMMA_FOUR(ELEMENT, 256, 128, "%128, %129, %130, %131", "%132, %133, %134, %135",       \
-                    "%136, %137, %138, %139", "%140, %141, %142, %143", 144, 145, 146, 147, 148)
+                    "%136, %137, %138, %139", "%140, %141, %142, %143", 144, 145, 146, 147, 148) \
+  LACUNA_WGMMA_FOUR_OF(ELEMENT, 80, 40, "%40, %41, %42, %43", "%44, %45, %46, %47",              \
+                       "%48, %49, %50, %51", "%52, %53, %54, %55", 56, 57, 58, 59, 60, kColumns, \
+                       1)                                                                        \
+  LACUNA_WGMMA_FOUR_OF(ELEMENT, 96, 48, "%48, %49, %50, %51", "%52, %53, %54, %55",              \
+                       "%56, %57, %58, %59", "%60, %61, %62, %63", 64, 65, 66, 67, 68, kColumns, \
+                       1)                                                                        \
+  LACUNA_WGMMA_FOUR_OF(ELEMENT, 112, 56, "%56, %57, %58, %59", "%60, %61, %62, %63",             \
+                       "%64, %65, %66, %67", "%68, %69, %70, %71", 72, 73, 74, 75, 76, kColumns, \
+                       1)
 LACUNA_WGMMA_OF(bf16)
 LACUNA_WGMMA_OF(f16)
 #undef LACUNA_WGMMA_OF

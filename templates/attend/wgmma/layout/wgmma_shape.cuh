@@ -204,7 +204,7 @@ struct WgmmaShape {
   using QueryTile = PanelTile<kWarpgroupRows, Config::kHeadDim>;  ///< of one warpgroup
   using OutputTile = PanelTile<kWarpgroupRows, kHeadDimV>;        ///< in the place of its queries
   /// Accumulators of the output, 8 columns each: of whole panels of V, as wgmma multiplies them.
-  static constexpr int kColumnBlocks = OutputTile::kPanels * kPanelElements / 8;
+  static constexpr int kColumnBlocks = kHeadDimV / 8;
   using StepTile = PanelTile<Config::kStepKeys, Config::kHeadDim>;
   using QuerySlot = typename Config::QuerySlot;  ///< layout/slots.cuh
   using KeySlot = typename Config::KeySlot;
