@@ -84,7 +84,8 @@ void assert_map_offsets(CudaWriter& out, BlockParts parts) {
   assert_offsets(out, "AttendSchedule", schedule_members(), {"head_group"});
 }
 
-/// The argument block that all kernels take.
+/// The argument block that all kernels take. In a batch of sequences they copy it, with the lengths
+/// of a sequence.
 void write_args(CudaWriter& out, const Program& program, BlockParts parts) {
   out.line("");
   out.line("struct Args {");
@@ -102,7 +103,7 @@ void write_args(CudaWriter& out, const Program& program, BlockParts parts) {
   if (parts.pairs) out.line("  lacuna::PairArgs pairs;");
   for (const ParamSpec& param : program.params) {
     const bool is_wide = param_kind(param.symbol) == FieldKind::kWideParam;
-    out.line("  lacuna::Param<" +
+    out.line(std::string(parts.sequences ? "  lacuna::CopiedParam<" : "  lacuna::Param<") +
              std::string(param.symbol.type == ExprType::kI32 ? "int" : "float") +
              (is_wide ? ", 4" : "") + "> param_" + param.symbol.name + ";");
   }

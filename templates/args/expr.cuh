@@ -3,6 +3,7 @@
 #pragma once
 
 #include "arch/approx.cuh"
+#include "arch/read_or.cuh"
 #include "base/constant.cuh"
 #include "base/math.cuh"
 
@@ -20,19 +21,36 @@ struct Param {
 static_assert(sizeof(Param<float>) == 48 && sizeof(Param<float, 4>) == 64,
               "the host writes this layout");
 
+// The same in arguments that are copied for each sequence (pipeline/sequences.cuh) or work tile of
+// one (pipeline/work_tile_args.cuh).
+template <class T, int kRank = 3>
+struct CopiedParam : Param<T, kRank> {};
+
 __device__ __forceinline__ int clamp_index(int index, int extent) {
   return max(min(index, extent - 1), 0);
 }
 
 template <class T, int kRank, class... Index>
-__device__ __forceinline__ T at(const Param<T, kRank>& param, Index... index) {
+__device__ __forceinline__ long long offset_at(const Param<T, kRank>& param, Index... index) {
   long long offset = 0;
   int dim = 0;
   ((offset += clamp_index(index, param.extent[dim]) * param.stride[dim], ++dim), ...);
+  return offset;
+}
+
+template <class T, int kRank, class... Index>
+__device__ __forceinline__ T at(const Param<T, kRank>& param, Index... index) {
+  const long long offset = offset_at(param, index...);
   // The address is selected without a branch. A branch would be copied into every unrolled score,
   // and the compiler would not see that two reads are of one element.
   const T* first = param.data == nullptr ? &param.value : param.data;
   return first[offset];
+}
+
+// Without the value's address, for which all of the copy would have to lie in memory.
+template <class T, int kRank, class... Index>
+__device__ __forceinline__ T at(const CopiedParam<T, kRank>& param, Index... index) {
+  return read_or(param.data, offset_at(param, index...), param.value);
 }
 
 // The elements of a table along one of its indices: `first` is element 0, and `index` where a line

@@ -11,6 +11,7 @@
 #include <set>
 #include <sstream>
 
+#include "compiler/ir/names.hpp"
 #include "compiler/passes/relief.hpp"
 #include "compiler/target/plan.hpp"
 #include "runtime/engine/build/assembly.hpp"
@@ -57,6 +58,8 @@ void add_cases(const std::shared_ptr<const SpecDocument>& attend, std::vector<Ca
   for (const int head_dim : {64, 96})
     if (head_dim == 64 || !predicts) add("sm_90a", {.head_dim = head_dim});
   add("sm_90a", {.head_dim = 128, .dtype = DType::kF16});
+  // Attend has code of its own for batches, where nothing is decided before it.
+  if (!predicts) add("sm_90a", {.head_dim = 128, .batch = BatchLayout::kSequences});
 }
 
 std::vector<Case> all_cases() {
@@ -71,7 +74,7 @@ std::vector<Case> all_cases() {
   }
   std::ranges::sort(cases, {}, [](const Case& c) {
     const auto arch = std::ranges::find(kArchitectures, c.target) - std::begin(kArchitectures);
-    return std::tuple(c.spec, c.options.dtype, c.options.head_dim, arch);
+    return std::tuple(c.spec, c.options.batch, c.options.dtype, c.options.head_dim, arch);
   });
   return cases;
 }
@@ -82,8 +85,10 @@ std::string padded(std::string text, std::size_t width) {
 }
 
 std::string label(const Case& c) {
+  const bool is_uniform = c.options.batch == BatchLayout::kUniform;
   return padded(c.spec, 26) + padded(std::string(name_of(c.options.dtype)), 5) + "d" +
-         padded(std::to_string(c.options.head_dim), 4) + padded(c.target, 9);
+         padded(std::to_string(c.options.head_dim), 4) + padded(c.target, 9) +
+         (is_uniform ? "" : std::string(name_of(c.options.batch)) + " ");
 }
 
 std::string shape_text(const AttendPlan& plan) {
@@ -119,6 +124,18 @@ std::string parts_text(const AttendPlan& plan, const VariantSpec& spec) {
   return text + (spec.attention.score.empty() ? "" : " with scores");
 }
 
+/// Which formulas of attend read them.
+std::string parameters_text(const VariantSpec& spec) {
+  std::string text;
+  const auto add = [&](const char* name, const Expr& formula) {
+    if (!formula.empty() && !spec.params.empty()) text += name;
+  };
+  add(" mask", spec.attention.mask);
+  add(" score", spec.attention.score);
+  add(" sink", spec.attention.sink);
+  return text;
+}
+
 /// That the spec's formulas compile, which stand in front of every kernel. Of attend, the spec
 /// (those with nothing but lists have the same one), the parts that it consists of, and the target
 /// with head dim and dtype; of an estimate, the spec, and the family with the template; other
@@ -134,6 +151,8 @@ std::vector<std::string> shown_by(const Case& c, const Plan& plan, const CudaKer
     shown.push_back("attend by " + parts_text(plan.attend, spec));
     shown.push_back(c.target + std::to_string(c.options.head_dim) +
                     std::string(name_of(c.options.dtype)));
+    if (plan.program.batch != BatchLayout::kUniform)
+      shown.push_back("parameters in a batch: " + parameters_text(spec));
   } else if (kernel.name.starts_with("estimate")) {
     const std::string include = kernel.text.substr(0, kernel.text.find('\n', 1));
     shown.push_back(kernel.name + " of " + spec.name);

@@ -164,7 +164,7 @@ set(short_tier
   weighted_branches_d64_f16_sm_100a_pages_e4m3_tokens weighted_branches_d64_f16_sm_100a_pages_e4m3_short
   weighted_branches_d64_f16_sm_100a_pages_e4m3_long
   topk_blocks_d64_bf16_sm_100a_pages relmax_d64_bf16_sm_100a_sequences
-  dense_d80_bf16_sm_90a dense_d96_bf16_sm_90a dense_d192_bf16_sm_90a bsfa_d112_f16_sm_100a split_mla_d192_f16_sm_100a
+  dense_d80_bf16_sm_90a dense_d96_bf16_sm_90a flash_decoding_d96_bf16_sm_90a_pages dense_d192_bf16_sm_90a bsfa_d112_f16_sm_100a split_mla_d192_f16_sm_100a
   external_mask_d80_f16_sm_90a mla_d192_bf16_sm_90a wide_heads_d576_bf16_sm_100a wide_tile_gate_d512_bf16_sm_100a
   one_warp_d64_bf16_sm_100a split_wide_heads_d576_f16_sm_100a wide_v_of_k_d576_bf16_sm_100a
   latent_index_d576_bf16_sm_100a ordered_tokens_d64_bf16_sm_100a ordered_tokens_d64_bf16_sm_90a
@@ -432,6 +432,7 @@ foreach(batch sequences pages)
     device_kernel(specs/sink.json 64 bf16 ${arch} ${batch})
   endforeach()
   device_kernel(specs/flash-decoding.json 128 bf16 sm_90a ${batch})
+  device_kernel(specs/flash-decoding.json 96 bf16 sm_90a ${batch})
   device_kernel(specs/alibi.json 64 bf16 sm_90a ${batch})
   device_kernel(specs/natten.json 64 bf16 sm_100a ${batch})
 endforeach()

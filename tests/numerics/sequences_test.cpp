@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdlib>
 #include <map>
 #include <random>
@@ -82,7 +83,7 @@ TEST(Sequences, AnyBatchAgreesWithTheOracle) {
     const auto& variants = sequence_variants();
     c.variant = variants[static_cast<std::size_t>(pick(0, static_cast<int>(variants.size()) - 1))];
     c.dtype = pick(0, 3) == 0 ? DType::kF16 : DType::kBF16;
-    c.d = pick(0, 1) == 0 ? 64 : 128;
+    c.d = std::array{64, 96, 128}[static_cast<std::size_t>(pick(0, 2))];
     c.n_h_kv = pick(1, 2);
     c.n_h = c.n_h_kv * pick(1, 8);
     c.page_tokens = pick(0, 1) == 0 ? 0 : 16 << pick(0, 3);
@@ -97,6 +98,22 @@ TEST(Sequences, AnyBatchAgreesWithTheOracle) {
     SCOPED_TRACE(testing::Message() << "run " << n << ": " << c.text());
     SequenceBatch batch(engine().is_cuda, c, static_cast<std::uint32_t>(random()));
     EXPECT_EQ(launch(batch), "");
+  }
+}
+
+/// Rows that are no whole panels of a tile, of a few queries of many keys, which are shared out, too.
+TEST(Sequences, RowsNeedNotBeWholePanels) {
+  std::uint32_t seed = 0;
+  for (const int d : {80, 96, 112}) {
+    for (const char* variant : {"dense", "flash-decoding", "window"}) {
+      SequenceCase c;
+      c.variant = variant, c.d = d, c.n_h = 8, c.n_h_kv = 2;
+      c.page_tokens = seed % 2 == 0 ? 0 : 32;
+      c.lengths = {{3, 1500}, {130, 130}, {0, 5}, {40, 0}, {200, 70}};
+      SCOPED_TRACE(c.text());
+      SequenceBatch batch(engine().is_cuda, c, ++seed);
+      EXPECT_EQ(launch(batch), "");
+    }
   }
 }
 

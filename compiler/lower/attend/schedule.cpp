@@ -62,7 +62,7 @@ std::vector<Slot> schedule_slots(const Plan& plan) {
           {"sequences", units("1", "n_b", kSequenceBytes)},
           {"first_items", units("1", "n_b + 1", kWordBytes)},
           {"maps", units("1", "n_b", kSequenceMapBytes)},
-          {"partial_o", units("(" + items + ")", rows, plan.program.head_dim * kWordBytes)},
+          {"partial_o", units("(" + items + ")", rows, value_dim(plan.program) * kWordBytes)},
           {"partial_lse", units("(" + items + ")", rows, kWordBytes)},
           {"arrivals", units("1", "(" + items + ") * " + warps, kWordBytes)}};
 }

@@ -92,7 +92,8 @@ std::string head_dim_objection(const Program& program) {
                                                              : "keys and values differ in width");
     if (has_8_bits(attend)) return rows + ", which integers have to be";
     if (attend.columns >= 0) return rows + ", which gathered keys have to be";
-    if (program.batch != BatchLayout::kUniform) return rows + ", which heads that share tiles are";
+    if (program.batch != BatchLayout::kUniform && widths[0] != widths[1])
+      return rows + ", which heads that share tiles do not";
   }
   return "";
 }
@@ -161,9 +162,6 @@ std::string objection(const WgmmaShape& shape, const TileRequest& request) {
     return text("tile.q", shape.tile_q) + "three warpgroups have no registers for 8-bit operands";
   if (shape.tile_q == kWideBlockRows && shape.splits_kv)
     return text("tile.q", shape.tile_q) + "three warpgroups have no registers for partial results";
-  if (shape.splits_kv && value_dim(shape) % kPanelElements != 0)
-    return "tile.split_kv: partial results are of whole panels, head_dim_v is " +
-           std::to_string(value_dim(shape));
   if (shape.tile_q == kWideBlockRows && shape.gathers)
     return text("tile.q", shape.tile_q) + "a producer that gathers has the registers of a third";
   if (!warps.admits(shape.warps()))

@@ -288,12 +288,11 @@ struct WgmmaShape {
   static_assert(Config::kVBits == 16 || Config::kVBits == 8, "e4m3 is the only 8-bit format of V");
   static_assert(OutputTile::kBytes <= kQueryPlaceBytes && QueryTile::kBytes <= kQueryPlaceBytes,
                 "rows of O lie where queries did");
-  static_assert(
-      (Config::kHeadDim % kPanelElements == 0 && kHeadDimV == Config::kHeadDim) ||
-          !(kHas8Bits || Config::kGathers || packs_heads<Config>()),
-      "integers, gathered keys and rows of several heads are of whole panels of one width");
-  static_assert(kHeadDimV % kPanelElements == 0 || !SplitKv<Config>::kIsSplit,
-                "partial results are of whole panels");
+  static_assert((Config::kHeadDim % kPanelElements == 0 && kHeadDimV == Config::kHeadDim) ||
+                    !(kHas8Bits || Config::kGathers),
+                "integers and gathered keys are of whole panels of one width");
+  static_assert(!packs_heads<Config>() || kHeadDimV == Config::kHeadDim,
+                "rows of several heads are of one width");
   static_assert(!kHas8Bits || (Config::kHeadDim <= 128 && Config::kWarpgroups == 2),
                 "the product of e4m3 values has registers of its own");
   static_assert(kHas8Bits || !kHasE4m3Values, "e4m3 values come with int8 keys");

@@ -37,7 +37,7 @@ __device__ __forceinline__ int items_of(const SequenceTile& row) {
 template <class Config, class Args>
 __device__ __forceinline__ void clear_packed_rows(const Args& args, const SequenceTile& row,
                                                   PackedWarp at) {
-  constexpr int kChunks = Config::kHeadDim / 8;
+  constexpr int kChunks = WgmmaShape<Config>::kHeadDimV / 8;
 #pragma unroll 1
   for (int n = lane_index(); n < kWarpRows * kChunks; n += 32) {
     const PackedRow one = packed_row(args, row, at.warpgroup, at.warp * kWarpRows + n / kChunks);
@@ -115,12 +115,15 @@ __device__ __forceinline__ SharesOfRow weigh_shares(const float* lse, long long 
   return row;
 }
 
-/// O and LSE of one row from its shares; by a whole warp, whose lanes have kHeadDim / 32
-/// neighbouring elements each.
+/// O and LSE of one row from its shares; by a whole warp, whose lanes have pairs of elements, 64
+/// elements apart. Of rows that are no whole panels some lanes have one less.
 template <class Config, class Hooks, class Args>
 __device__ __forceinline__ void merge_row(const Args& args, const SequenceTile& row, int q, int h) {
   using Element = typename Config::Element;
-  constexpr int kElements = Config::kHeadDim / 32;
+  constexpr int kElements = WgmmaShape<Config>::kHeadDimV, kPairs = ceil_div(kElements, 64);
+  const auto has_pair = [](int n) {
+    return kElements % 64 == 0 || n * 64 + lane_index() * 2 < kElements;
+  };
   const SequenceSchedule& schedule = args.batch_schedule;
   const long long first = partial_index(args, row, 0, q, h);
   const long long stride =
@@ -128,26 +131,29 @@ __device__ __forceinline__ void merge_row(const Args& args, const SequenceTile& 
   const float* lse = schedule.partial_lse + first;
   const int count = items_of(row);
   const SharesOfRow shares = weigh_shares(lse, stride, count);
-  const float* partial = schedule.partial_o + first * Config::kHeadDim + lane_index() * kElements;
-  float o[kElements] = {};
+  const float* partial = schedule.partial_o + first * kElements + lane_index() * 2;
+  float2 o[kPairs] = {};
 #pragma unroll 8
   for (int s = 0; s < count; ++s) {
     const float weight = shares.weight(lse[s * stride]);
 #pragma unroll
-    for (int x = 0; x < kElements; x += 2) {
+    for (int n = 0; n < kPairs; ++n) {
+      if (!has_pair(n)) continue;
       const float2 pair =
-          *reinterpret_cast<const float2*>(partial + s * stride * Config::kHeadDim + x);
-      o[x] = fmaf(weight, pair.x, o[x]);
-      o[x + 1] = fmaf(weight, pair.y, o[x + 1]);
+          *reinterpret_cast<const float2*>(partial + s * stride * kElements + n * 64);
+      o[n].x = fmaf(weight, pair.x, o[n].x);
+      o[n].y = fmaf(weight, pair.y, o[n].y);
     }
   }
   const CombinedRow combined{row.b, h, q, 0};
   const float sum = combined_sum<Config, Hooks>(args, combined, shares);
   const float inverse = sum == 0.0f ? 0.0f : 1.0f / sum;
-  Element* target = output_row<Config>(args.attend, row, q, h) + lane_index() * kElements;
+  Element* target = output_row<Config>(args.attend, row, q, h) + lane_index() * 2;
 #pragma unroll
-  for (int x = 0; x < kElements; x += 2)
-    *reinterpret_cast<u32*>(target + x) = pack<Element>(o[x] * inverse, o[x + 1] * inverse);
+  for (int n = 0; n < kPairs; ++n) {
+    if (has_pair(n))
+      *reinterpret_cast<u32*>(target + n * 64) = pack<Element>(o[n].x * inverse, o[n].y * inverse);
+  }
   if (!Config::kWritesLse || args.attend.lse.data == nullptr || lane_index() != 0) return;
   const LseArg& to = args.attend.lse;
   to.data[h * to.stride_h + first_result<Config>(row.b, row.q_begin, to.stride_b, 1) + q] =
