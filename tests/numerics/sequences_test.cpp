@@ -9,6 +9,7 @@
 #include <random>
 #include <tuple>
 
+#include "runtime/base/threads/parallel_for.hpp"
 #include "tests/numerics/harness/graphs.hpp"
 #include "tests/tier.hpp"
 
@@ -19,13 +20,7 @@ lacuna_dtype abi_dtype_of(DType dtype) {
   return dtype == DType::kBF16 ? LACUNA_BF16 : dtype == DType::kF16 ? LACUNA_F16 : LACUNA_F32;
 }
 
-/// Compiled once for each spec, head dim, dtype and layout.
-CompiledKernel kernel_for(const SequenceCase& c) {
-  using Key = std::tuple<std::string, int, DType, bool, bool>;
-  static std::map<Key, CompiledKernel> kernels;
-  const auto [found, is_new] = kernels.try_emplace(
-      Key{c.variant, c.d, c.dtype, c.page_tokens > 0, c.e4m3}, CompiledKernel{});
-  if (!is_new) return found->second;
+CompiledKernel compile(const SequenceCase& c) {
   Case shape;
   shape.variant = c.variant;
   const std::string spec = spec_text(shape);
@@ -35,13 +30,42 @@ CompiledKernel kernel_for(const SequenceCase& c) {
   options.dtype = abi_dtype_of(c.dtype);
   options.kv = c.e4m3 ? LACUNA_KV_E4M3 : LACUNA_KV_SAME;
   options.batch = c.page_tokens > 0 ? LACUNA_BATCH_PAGES : LACUNA_BATCH_SEQUENCES;
-  CompiledKernel& made = found->second;
+  CompiledKernel made;
   if (lacuna_compile(engine().engine, spec.data(), spec.size(), &options, &made.kernel) !=
           LACUNA_OK ||
       lacuna_prepare(made.kernel) != LACUNA_OK ||
       lacuna_kernel_tile(made.kernel, &made.tile.q, &made.tile.k) != LACUNA_OK) {
-    ADD_FAILURE() << lacuna_last_error();
+    made.error = lacuna_last_error();
   }
+  return made;
+}
+
+/// What kernels of cases are kept by: spec, head dim, dtype and layout.
+using Key = std::tuple<std::string, int, DType, bool, bool>;
+Key key_of(const SequenceCase& c) { return {c.variant, c.d, c.dtype, c.page_tokens > 0, c.e4m3}; }
+std::map<Key, CompiledKernel>& kernels() {
+  static std::map<Key, CompiledKernel> all;
+  return all;
+}
+
+/// Those that are not there yet, on all cores at once.
+void compile_ahead(const std::vector<SequenceCase>& cases) {
+  std::vector<std::pair<const SequenceCase*, CompiledKernel*>> open;
+  for (const SequenceCase& c : cases) {
+    const auto [found, is_new] = kernels().try_emplace(key_of(c), CompiledKernel{});
+    if (is_new) open.emplace_back(&c, &found->second);
+  }
+  const auto count = static_cast<std::int64_t>(open.size());
+  parallel_for(worker_count({}, count), count, [&](std::int64_t n, std::size_t) {
+    const auto& [c, made] = open[static_cast<std::size_t>(n)];
+    *made = compile(*c);
+  });
+}
+
+CompiledKernel kernel_for(const SequenceCase& c) {
+  compile_ahead({c});
+  const CompiledKernel& made = kernels().at(key_of(c));
+  EXPECT_EQ(made.error, "") << c.variant;
   return made;
 }
 
@@ -101,7 +125,8 @@ TEST(Sequences, AnyBatchAgreesWithTheOracle) {
   }
 }
 
-/// Rows that are no whole panels of a tile, of a few queries of many keys, which are shared out, too.
+/// Rows that are no whole panels of a tile, of a few queries of many keys, which are shared out,
+/// too.
 TEST(Sequences, RowsNeedNotBeWholePanels) {
   std::uint32_t seed = 0;
   for (const int d : {80, 96, 112}) {
@@ -269,35 +294,40 @@ TEST(Sequences, ReplayFromAGraphWithOtherLengths) {
                   tiled_sequence_variants().end());
   variants.insert(variants.end(), branch_sequence_variants().begin(),
                   branch_sequence_variants().end());
+  std::vector<SequenceCase> cases;
   for (const std::string& variant : variants) {
     for (const int page_tokens : {0, 16, 64}) {
-      SequenceCase c;
+      SequenceCase& c = cases.emplace_back();
       c.variant = variant, c.d = 128, c.n_h = 8, c.page_tokens = page_tokens, c.room = 700;
-      c.tile = kernel_for(c).tile;
-      const auto draw_lengths = [&] {
-        c.lengths.clear();
-        const int least = variant == "nsa" ? 1 : 0;  // whose predictor is asked for each
-        for (int s = 0; s < 5; ++s)
-          c.lengths.emplace_back(std::max(pick(0, 2) * pick(0, 100), least), pick(least, 700));
-        c = c.fitting_order();
-      };
+    }
+  }
+  compile_ahead(cases);
+  for (SequenceCase& c : cases) {
+    const std::string& variant = c.variant;
+    c.tile = kernel_for(c).tile;
+    const auto draw_lengths = [&] {
+      c.lengths.clear();
+      const int least = variant == "nsa" ? 1 : 0;  // whose predictor is asked for each
+      for (int s = 0; s < 5; ++s)
+        c.lengths.emplace_back(std::max(pick(0, 2) * pick(0, 100), least), pick(least, 700));
+      c = c.fitting_order();
+    };
+    draw_lengths();
+    SCOPED_TRACE(c.text());
+    SequenceBatch batch(true, c, static_cast<std::uint32_t>(random()));
+    lacuna_kernel* kernel = kernel_for(c).kernel;
+    ASSERT_EQ(provide(batch, kernel), "");
+    void* const executable = graphs.capture(batch.args.stream, [&] {
+      EXPECT_EQ(lacuna_launch(kernel, &batch.args), LACUNA_OK) << lacuna_last_error();
+    });
+    ASSERT_NE(executable, nullptr);
+    for (int round = 0; round < 3; ++round) {
       draw_lengths();
-      SCOPED_TRACE(c.text());
-      SequenceBatch batch(true, c, static_cast<std::uint32_t>(random()));
-      lacuna_kernel* kernel = kernel_for(c).kernel;
-      ASSERT_EQ(provide(batch, kernel), "");
-      void* const executable = graphs.capture(batch.args.stream, [&] {
-        EXPECT_EQ(lacuna_launch(kernel, &batch.args), LACUNA_OK) << lacuna_last_error();
-      });
-      ASSERT_NE(executable, nullptr);
-      for (int round = 0; round < 3; ++round) {
-        draw_lengths();
-        const SequenceBatch fresh(true, c, static_cast<std::uint32_t>(random()));
-        batch.take(fresh);
-        batch.poison();
-        ASSERT_EQ(graphs.launch(executable, batch.args.stream), 0);
-        EXPECT_EQ(batch.check(true), "") << c.text();
-      }
+      const SequenceBatch fresh(true, c, static_cast<std::uint32_t>(random()));
+      batch.take(fresh);
+      batch.poison();
+      ASSERT_EQ(graphs.launch(executable, batch.args.stream), 0);
+      EXPECT_EQ(batch.check(true), "") << c.text();
     }
   }
 }

@@ -15,6 +15,8 @@ query and 8 KV heads, random normal values.
   e4m3       keys and values in 8 bits, in rows and in pages, against 16 bits of the same numbers: one query of each of 64 sequences
              of 8192 keys and of one of 131072, 16 queries of 16384 keys, and the causal prefill of 16384 tokens
   invariant  what a fixed split costs, whose results do not depend on the rest of the batch
+  formulas   sinks (64 heads of 64 elements), ALiBi, a prefix, a sigmoid, and head dim 96: the wgmma family against mma, for one query
+             of each of 64 sequences of 8192 keys and for a prefill of 16384 tokens
 
 Needs what tools/dev/peers.py needs.
 """
@@ -22,17 +24,25 @@ import argparse
 import functools
 import json
 import math
+import os
 import random
 import statistics
 import sys
+from typing import NamedTuple
 
-from gpu.machine import load_lacuna
+from gpu.machine import SPECS, load_lacuna
 from peers import interleave
 
 HEADS, HEADS_KV, HEAD_DIM = 32, 8, 128
 CAUSAL = '{"version": 1, "name": "causal", "attention": {"mask": "k <= q + n_k - n_q"}%s}'
 DENSE = '{"version": 1, "name": "dense"%s}'
 TOLERANCE = 8e-3
+
+
+class Heads(NamedTuple):
+    q: int = HEADS
+    kv: int = HEADS_KV
+    dim: int = HEAD_DIM
 
 
 class Launch:
@@ -56,11 +66,11 @@ class Launch:
 class Batch:
     """Sequences of lengths (n_q, n_k), keys and values as rows or in pages, and what launches on them."""
 
-    def __init__(self, torch, engine, lengths):
-        self.torch, self.engine, self.lengths = torch, engine, lengths
+    def __init__(self, torch, engine, lengths, heads=Heads()):
+        self.torch, self.engine, self.lengths, self.heads = torch, engine, lengths, heads
         self.n_q, self.n_k = [pair[0] for pair in lengths], [pair[1] for pair in lengths]
-        draw = lambda heads, tokens: torch.randn((1, heads, tokens, HEAD_DIM), device="cuda", dtype=torch.bfloat16)  # noqa: E731
-        self.q, self.k, self.v = draw(HEADS, sum(self.n_q)), draw(HEADS_KV, sum(self.n_k)), draw(HEADS_KV, sum(self.n_k))
+        draw = lambda count, tokens: torch.randn((1, count, tokens, heads.dim), device="cuda", dtype=torch.bfloat16)  # noqa: E731
+        self.q, self.k, self.v = draw(heads.q, sum(self.n_q)), draw(heads.kv, sum(self.n_k)), draw(heads.kv, sum(self.n_k))
         begin = [0]
         for count in self.n_q:
             begin.append(begin[-1] + count)
@@ -71,13 +81,13 @@ class Batch:
     def numbers(self, values):
         return self.torch.tensor(values, device="cuda", dtype=self.torch.int32)
 
-    def launch(self, spec, page_tokens=0, codes=False):
+    def launch(self, spec, page_tokens=0, codes=False, parameters=None):
         """The call of a launch, and its output; `codes`: on keys and values of e4m3, after encode."""
         from lacuna import Sequences
 
-        kernel = self.engine.compile(spec, head_dim=HEAD_DIM, batch="pages" if page_tokens else "sequences",
+        kernel = self.engine.compile(spec, head_dim=self.heads.dim, batch="pages" if page_tokens else "sequences",
                                      kv="e4m3" if codes else "same",
-                                     shape=(len(self.lengths), HEADS, HEADS_KV, max(self.n_q), max(self.n_k)))
+                                     shape=(len(self.lengths), self.heads.q, self.heads.kv, max(self.n_q), max(self.n_k)))
         (k, v), keys = self.codes if codes else (self.k, self.v), {"k_begin": self.k_begin}
         if page_tokens:
             k, v, pages = self.in_pages(k, v, page_tokens)
@@ -85,7 +95,8 @@ class Batch:
         sequences = Sequences(self.q_begin, self.key_counts, **keys, max_n_q=max(self.n_q), max_n_k=max(self.n_k))
         o = self.torch.full_like(self.q, float("nan"))
         scales = {"k_scale": self.scale, "v_scale": self.scale} if codes else {}
-        return Launch(self.torch, functools.partial(kernel, self.q, k, v, out=o, sequences=sequences, **scales)), o
+        call = functools.partial(kernel, self.q, k, v, out=o, sequences=sequences, **scales, **(parameters or {}))
+        return Launch(self.torch, call), o
 
     def encode(self, scale):
         """Keys and values become numbers that codes of e4m3 stand for."""
@@ -100,15 +111,16 @@ class Batch:
         counts = [-(-n // page_tokens) for n in self.n_k]
         order = torch.randperm(sum(counts), device="cuda")
         table = torch.zeros((len(counts), max(counts)), device="cuda", dtype=torch.int32)
-        stores = [torch.zeros((sum(counts), page_tokens, HEADS_KV, HEAD_DIM), device="cuda", dtype=x.dtype) for x in (k, v)]
+        row = (self.heads.kv, self.heads.dim)
+        stores = [torch.zeros((sum(counts), page_tokens, *row), device="cuda", dtype=x.dtype) for x in (k, v)]
         bits, first = torch.uint8 if k.element_size() == 1 else torch.int16, 0  # integers, which all indexing takes
         for b, count in enumerate(counts):
             own = order[first:first + count]
             table[b, :count] = own.int()
             for store, rows in zip(stores, (k, v)):
-                padded = torch.zeros((count * page_tokens, HEADS_KV, HEAD_DIM), device="cuda", dtype=bits)
+                padded = torch.zeros((count * page_tokens, *row), device="cuda", dtype=bits)
                 padded[:self.n_k[b]] = rows.view(bits)[0, :, self.k_first[b]:self.k_first[b] + self.n_k[b]].transpose(0, 1)
-                store.view(bits)[own] = padded.view(count, page_tokens, HEADS_KV, HEAD_DIM)
+                store.view(bits)[own] = padded.view(count, page_tokens, *row)
             first += count
         return stores[0].transpose(1, 2), stores[1].transpose(1, 2), table
 
@@ -255,6 +267,41 @@ def point_prefill(torch, engine, options):
     print(f"  one sequence of 16384 tokens, rate in pages over that in rows: {in_pages}", flush=True)
     return [{"point": "ragged prefill", "time_us": times, "over_uniform_rate": over, "rate_in_pages": in_pages, "rel_l1": max(errors),
              "is_right": max(errors) < TOLERANCE}]
+
+
+def by_family(torch, engine, options, name, spec, heads, parameters):
+    """The planner's choice, in rows and in pages, against the mma family."""
+    rows = []
+    for lengths, what in (([(1, 8192)] * 64, "1 query of 8192 keys x 64"), ([(16384, 16384)], "16384 tokens")):
+        batch = Batch(torch, engine, lengths, heads)
+        tensors = {key: make(len(lengths)) for key, make in parameters.items()}
+        subjects, outputs = {}, {}
+        for key, family, page_tokens in (("lacuna", "", 0), ("pages64", "", 64), ("mma", "mma", 0)):
+            os.environ["LACUNA_ATTEND_FAMILY"] = family
+            subjects[key], outputs[key] = batch.launch(spec, page_tokens, parameters=tensors)
+        for subject in subjects.values():
+            subject.call()
+        torch.cuda.synchronize()
+        errors = {key: error_of(o, outputs["mma"]) for key, o in outputs.items()}
+        times = medians(torch, subjects, options.seconds)
+        ratio = {key: round(t / times["mma"], 3) for key, t in times.items()}
+        print(f"{name}, {what}: " + ", ".join(f"{key} {t:.1f} us ({ratio[key]:.3f})" for key, t in times.items()) +
+              f"; rel L1 {max(errors.values()):.1e}", flush=True)
+        rows.append({"point": f"{name}, {what}", "time_us": times, "of_mma": ratio, "rel_l1": errors,
+                     "is_right": all(error < TOLERANCE for error in errors.values())})
+    os.environ.pop("LACUNA_ATTEND_FAMILY")
+    return rows
+
+
+def point_formulas(torch, engine, options):
+    small = lambda heads: {"device": "cuda", "size": (heads,)}  # noqa: E731
+    cases = [("sink", Heads(64, 8, 64), {"sink": lambda _: torch.rand(**small(64))}),
+             ("alibi", Heads(), {"slope": lambda _: torch.rand(**small(HEADS)) / 8}),
+             ("prefix-lm", Heads(), {"prefix": lambda count: torch.full((count,), 512, device="cuda", dtype=torch.int32)}),
+             ("sigmoid", Heads(32, 8, 64), {})]
+    rows = [row for name, heads, parameters in cases
+            for row in by_family(torch, engine, options, name, (SPECS / f"{name}.json").read_text(), heads, parameters)]
+    return rows + by_family(torch, engine, options, "causal, head dim 96", CAUSAL % "", Heads(32, 32, 96), {})
 
 
 POINTS = {name.removeprefix("point_"): call for name, call in vars(sys.modules[__name__]).items() if name.startswith("point_")}

@@ -9,6 +9,7 @@
 #include <sstream>
 #include <string_view>
 
+#include "runtime/base/threads/parallel_for.hpp"
 #include "runtime/cpu/host_plugin.hpp"
 #include "tests/tier.hpp"
 
@@ -51,6 +52,8 @@ void append_lists(const Case& c, const Variant& variant, Grid grid,
     indices.resize((row + 1) * static_cast<std::size_t>(grid.k_tiles), 0x7abcdef0);
   }
 }
+
+auto key_of(const Case& c) { return std::tuple(spec_text(c), c.d, c.d_v, c.dtype); }
 
 CompiledKernel compile(TestEngine& engine, const Case& c) {
   CompiledKernel made;
@@ -124,10 +127,22 @@ TestEngine* interpreter() {
 }
 
 TestKernel::TestKernel(TestEngine& engine, const Case& c) {
-  const auto [found, is_new] =
-      engine.kernels.try_emplace(std::tuple(spec_text(c), c.d, c.d_v, c.dtype), CompiledKernel{});
+  const auto [found, is_new] = engine.kernels.try_emplace(key_of(c), CompiledKernel{});
   if (is_new) found->second = compile(engine, c);
   static_cast<CompiledKernel&>(*this) = found->second;
+}
+
+void compile_ahead(TestEngine& engine, const std::vector<Case>& cases) {
+  std::vector<std::pair<const Case*, CompiledKernel*>> open;
+  for (const Case& c : cases) {
+    const auto [found, is_new] = engine.kernels.try_emplace(key_of(c), CompiledKernel{});
+    if (is_new) open.emplace_back(&c, &found->second);
+  }
+  const auto count = static_cast<std::int64_t>(open.size());
+  parallel_for(worker_count({}, count), count, [&](std::int64_t n, std::size_t) {
+    const auto& [c, made] = open[static_cast<std::size_t>(n)];
+    *made = compile(engine, *c);
+  });
 }
 
 Binding::Binding(bool is_cuda, const Case& c, const Variant& variant) : tensors(is_cuda) {

@@ -60,6 +60,10 @@ struct TestKernel : CompiledKernel {
   TestKernel(TestEngine& engine, const Case& c);
 };
 
+/// Compiles what these cases ask for on all cores at once, for TestKernel to find: a test of all
+/// variants on a GPU would wait for one after the other.
+void compile_ahead(TestEngine& engine, const std::vector<Case>& cases);
+
 /// A variant's tensors in device or host memory, and the launch arguments that point at them.
 struct Binding {
   TensorSet tensors;
