@@ -12,9 +12,13 @@ namespace {
 using Json = nlohmann::json;
 using Variables = std::map<std::string, std::string>;
 
-constexpr LaunchShape kSmall{1, 2, 2, 256, 256}, kLarge{1, 32, 8, 16384, 16384};
+/// Of the problems of these tests; that at which `explain` counts memory by itself; and the
+/// largest.
+constexpr LaunchShape kSmall{1, 2, 2, 256, 256}, kCounted{1, 32, 8, 32768, 32768},
+    kLarge{1, 32, 8, 131072, 131072};
 constexpr const char* kCausal =
     R"({"version": 1, "name": "tuned", "attention": {"mask": "k <= q + n_k - n_q"}})";
+const std::string kOther = "q16 k16 ascending";
 constexpr const char* kTwoBranches = R"({"version": 1, "name": "tuned", "branches": [
     {"name": "near", "attention": {"mask": "k <= q and q - k < 64"}},
     {"name": "far", "attention": {"mask": "q - k >= 64"}}]})";
@@ -29,7 +33,7 @@ class TunedVerbs : public testing::Test {
     return run_lacuna(arguments, "", variables);
   }
 
-  /// Of each attend of the spec or of one branch, at kSmall `small` and at kLarge `large`; of the
+  /// Of each attend of the spec or of one branch, at kSmall `small`, at kLarge `large`; of the
   /// hardware, with the compiler and the threads that `like` has.
   void keep(const cache::TuningRecord& like, const std::string& branch, const std::string& small,
             const std::string& large) const {
@@ -38,7 +42,8 @@ class TunedVerbs : public testing::Test {
     for (const SpecDocument& document :
          branch_documents(read_spec({"t.json", read_bytes(spec_)}, found))) {
       if (!branch.empty() && document.spec.branch.name != branch) continue;
-      for (const auto& [shape, config] : {std::pair(kSmall, small), std::pair(kLarge, large)}) {
+      for (const auto& [shape, config] :
+           {std::pair(kSmall, small), std::pair(kCounted, kOther), std::pair(kLarge, large)}) {
         cache::TuningRecord record = like;
         record.variant = tune::variant_of(document.spec, {.head_dim = 64});
         record.problem = print_bucket(tune::bucket_of(shape));
