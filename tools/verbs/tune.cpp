@@ -5,10 +5,12 @@
 
 #include "cache/files/directories.hpp"
 #include "cache/store.hpp"
+#include "compiler/diag/printable.hpp"
 #include "compiler/passes/check_request.hpp"
 #include "runtime/base/environment.hpp"
 #include "tools/common/shape_option.hpp"
 #include "tools/common/spec_options.hpp"
+#include "tools/measure/random_problem.hpp"
 #include "tools/measure/value_source.hpp"
 #include "tools/tune/child/child.hpp"
 #include "tools/tune/files.hpp"
@@ -120,6 +122,10 @@ void tune_specs(const TuneOptions& options, const cache::TuningDatabase& databas
     for (const auto& [path, branch] : parts_of(options.specs, options.branch, session)) {
       const auto document = load_branch(path, branch, session);
       if (!document) continue;
+      if (options.density && !document->spec.external_mask) {
+        session.fail(ExitCode::kInput, printable(path) + ": " + kDensityIsForLists);
+        continue;
+      }
       for (const LaunchShape& shape : shapes)
         if (!tune_one(*document, shape, *values, options, database, interrupts, session)) return;
     }
