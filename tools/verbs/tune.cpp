@@ -10,6 +10,7 @@
 #include "runtime/base/environment.hpp"
 #include "tools/common/shape_option.hpp"
 #include "tools/common/spec_options.hpp"
+#include "tools/inputs/params.hpp"
 #include "tools/measure/random_problem.hpp"
 #include "tools/measure/value_source.hpp"
 #include "tools/tune/child/child.hpp"
@@ -99,6 +100,8 @@ bool tune_one(const SpecDocument& document, const LaunchShape& shape, const Valu
     session.fail(ExitCode::kInput, misfit);
     return true;
   }
+  // The child reads them too; what is wrong with them is told here.
+  if (!load_params(options.params, "", document.spec, session)) return true;
   TuneProgress progress(!session.json && ::isatty(STDERR_FILENO) == 1);
   TuneSearch search(std::move(task), document, values.name, options.limits, database, interrupts,
                     progress, session);

@@ -165,6 +165,16 @@ TEST(TuneSpace, APredictorsTilesAreDivided) {
   EXPECT_GT(space.candidates.size(), 4u);
 }
 
+TEST(TuneSpace, EveryPointIsASpecThatCanBeRead) {
+  const SpecDocument document = document_with(
+      R"(, "quantise": {"qk": {"bits": 8}}, "predictor": {"smooth": ["k"], "keep": "true"})");
+  Diagnostics found;
+  for (const Candidate& candidate :
+       search_space(document, {}, cpu(), 0, kManyRows, found).candidates)
+    read_spec({"t.json", print_spec(fixed_spec(document.spec, candidate.config))}, found);
+  EXPECT_FALSE(found.has_errors()) << "a predictor that only smooths keeps no tiles";
+}
+
 TEST(TuneSpace, RowsAreSplitWhereTheyLeaveMultiprocessorsWithoutOne) {
   EXPECT_EQ(splits_of(space_of("", gpu(), 0, kFewRows)), (std::set{1, 2, 4, 8, 16}));
   EXPECT_EQ(splits_of(space_of("", gpu())), (std::set{1}));
