@@ -195,20 +195,6 @@ bool prepare_for_gpu(KernelState& kernel, Diagnostics& diagnostics) {
   return true;
 }
 
-/// The caller's options, with the family that the environment asks for.
-BuildOptions with_family(BuildOptions options, Diagnostics& diagnostics) {
-  const std::string name = environment(EnvironmentVariable::kAttendFamily);
-  if (name.empty() || options.family) return options;
-  for (const AttendFamily family : {AttendFamily::kMma, AttendFamily::kWgmma}) {
-    if (name == name_of(family)) options.family = family;
-  }
-  if (!options.family) {
-    add(Code::kCallArgument, "LACUNA_ATTEND_FAMILY: expected mma or wgmma, got " + name,
-        diagnostics);
-  }
-  return options;
-}
-
 /// The tiles that were measured best, unless their kernel is not there and cannot be compiled:
 /// `lacuna build` knows nothing of them.
 BuildOptions choose_options(EngineState& engine, const SpecDocument& document,
@@ -301,11 +287,11 @@ std::string info_of_branches(const KernelState& kernel, std::string KernelState:
   return info.dump();
 }
 
-/// Several, one kernel for each. Nothing is looked up in the tuning database: what was measured is
-/// one attend by itself.
+/// Several, one kernel for each, with the tiles that were measured for it by itself.
 std::shared_ptr<KernelState> compile_branches(std::shared_ptr<EngineState> engine,
                                               SpecDocument document, const BuildOptions& wanted,
-                                              Diagnostics& diagnostics) {
+                                              Diagnostics& diagnostics,
+                                              const std::optional<LaunchShape>& shape) {
   auto kernel = std::make_shared<KernelState>();
   kernel->engine = std::move(engine);
   kernel->document = std::move(document);
@@ -321,8 +307,7 @@ std::shared_ptr<KernelState> compile_branches(std::shared_ptr<EngineState> engin
     return nullptr;
   }
   for (SpecDocument& branch : branch_documents(kernel->document)) {
-    auto made =
-        compile_document(kernel->engine, std::move(branch), wanted, diagnostics, std::nullopt);
+    auto made = compile_document(kernel->engine, std::move(branch), wanted, diagnostics, shape);
     if (made == nullptr) return nullptr;
     kernel->branches.push_back(std::move(made));
   }
@@ -352,16 +337,28 @@ HostKernel::~HostKernel() {
   if (code != nullptr) backend->release(code);
 }
 
+BuildOptions with_family(BuildOptions options, const Target& target, Diagnostics& diagnostics) {
+  const std::string name = environment(EnvironmentVariable::kAttendFamily);
+  if (name.empty() || options.family || target.kind != TargetKind::kCuda) return options;
+  for (const AttendFamily family : {AttendFamily::kMma, AttendFamily::kWgmma}) {
+    if (name == name_of(family)) options.family = family;
+  }
+  if (!options.family) {
+    add(Code::kCallArgument, "LACUNA_ATTEND_FAMILY: expected mma or wgmma, got " + name,
+        diagnostics);
+  }
+  return options;
+}
+
 std::shared_ptr<KernelState> compile_kernel(std::shared_ptr<EngineState> engine, SourceText source,
                                             const BuildOptions& options, Diagnostics& diagnostics,
                                             const std::optional<LaunchShape>& shape) {
   SpecDocument document = read_spec(std::move(source), diagnostics);
   if (diagnostics.has_errors()) return nullptr;
-  const bool on_gpu = engine->gpu != nullptr;
-  const BuildOptions wanted = on_gpu ? with_family(options, diagnostics) : options;
+  const BuildOptions wanted = with_family(options, engine->target, diagnostics);
   return document.spec.branches.empty()
              ? compile_document(std::move(engine), std::move(document), wanted, diagnostics, shape)
-             : compile_branches(std::move(engine), std::move(document), wanted, diagnostics);
+             : compile_branches(std::move(engine), std::move(document), wanted, diagnostics, shape);
 }
 
 bool prepare_kernel(KernelState& kernel, Diagnostics& diagnostics) {

@@ -65,6 +65,10 @@ struct KernelState {
   Publisher publisher;  ///< last: its destructor waits for the thread that reads the above
 };
 
+/// What a kernel for this target is compiled with: the caller's options, and on a GPU the family
+/// that LACUNA_ATTEND_FAMILY asks for.
+BuildOptions with_family(BuildOptions options, const Target& target, Diagnostics& diagnostics);
+
 /// Reads, checks, plans and emits; on the CPU also compiles. What the spec leaves open is taken
 /// from the tuning database, for problems like `shape`, if it has been measured. Null with
 /// diagnostics.

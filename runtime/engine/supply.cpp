@@ -9,10 +9,13 @@
 namespace lacuna {
 namespace {
 
-/// "head dim 128, bf16", and how batches lie if they are not uniform.
-std::string variant_text(int head_dim, std::string_view dtype, std::string_view batch) {
-  std::string text = "head dim " + std::to_string(head_dim) + ", " + std::string(dtype);
-  if (batch != name_of(BatchLayout::kUniform)) text += ", batch " + std::string(batch);
+/// "head dim 128, bf16", and what else the kernel was made for where it is not as usual.
+std::string variant_text(const KernelMetadata& made) {
+  std::string text = "head dim " + std::to_string(made.head_dim);
+  if (made.head_dim_v != 0) text += " (" + std::to_string(made.head_dim_v) + " of v and o)";
+  text += ", " + made.dtype;
+  if (made.batch != name_of(BatchLayout::kUniform)) text += ", batch " + made.batch;
+  if (!made.kv.empty()) text += ", k and v of " + made.kv;
   return text;
 }
 
@@ -24,9 +27,8 @@ std::string added_text(const cache::Store& store, const std::string& spec) {
     if (!metadata) continue;
     specs.insert(metadata->spec);
     if (metadata->spec != spec) continue;
-    of_spec.insert(metadata->target + ", " +
-                   variant_text(metadata->head_dim, metadata->dtype, metadata->batch) +
-                   " (by lacuna " + metadata->lacuna + ")");
+    of_spec.insert(metadata->target + ", " + variant_text(*metadata) + " (by lacuna " +
+                   metadata->lacuna + ")");
   }
   if (specs.empty()) return "no kernels were added (lacuna_engine_add_kernels)";
   const std::set<std::string>& names = of_spec.empty() ? specs : of_spec;
@@ -36,25 +38,24 @@ std::string added_text(const cache::Store& store, const std::string& spec) {
                          : "kernels were added for " + spec + " on " + list;
 }
 
-/// The command that makes the kernel of a plan.
-std::string build_command(const EngineState& engine, const Plan& plan) {
-  const Program& program = plan.program;
-  std::string command = "lacuna build SPEC --arch " + engine.target.name + " --head-dim " +
-                        std::to_string(program.head_dim) + " --dtype " +
-                        std::string(name_of(program.dtype));
-  if (program.batch != BatchLayout::kUniform)
-    command += " --batch " + std::string(name_of(program.batch));
+/// The command that makes such a kernel.
+std::string build_command(const KernelMetadata& wanted) {
+  std::string command = "lacuna build SPEC --arch " + wanted.target + " --head-dim " +
+                        std::to_string(wanted.head_dim);
+  if (wanted.head_dim_v != 0) command += " --head-dim-v " + std::to_string(wanted.head_dim_v);
+  command += " --dtype " + wanted.dtype;
+  if (wanted.batch != name_of(BatchLayout::kUniform)) command += " --batch " + wanted.batch;
+  if (!wanted.kv.empty()) command += " --kv " + wanted.kv;
   return command + " --bundle FILE";
 }
 
 void explain(const EngineState& engine, const Plan& plan, Diagnostic& d) {
-  d.notes.push_back("kernel " + plan.program.name + " on " + engine.target.name + ", " +
-                    variant_text(plan.program.head_dim, name_of(plan.program.dtype),
-                                 name_of(plan.program.batch)) +
+  const KernelMetadata wanted = metadata_for(plan);
+  d.notes.push_back("kernel " + wanted.spec + " on " + wanted.target + ", " + variant_text(wanted) +
                     ", is neither among the kernels that were added nor in the cache");
-  d.notes.push_back(added_text(*engine.store, plan.program.name));
+  d.notes.push_back(added_text(*engine.store, wanted.spec));
   d.helps.push_back("make it with this version of lacuna, on a machine with NVRTC: " +
-                    build_command(engine, plan));
+                    build_command(wanted));
 }
 
 }  // namespace

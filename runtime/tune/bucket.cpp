@@ -90,8 +90,9 @@ std::string variant_of(const VariantSpec& spec, const BuildOptions& options) {
              (spec.branch.query_means > 1
                   ? "\nquery_means " + std::to_string(spec.branch.query_means)
                   : "") +
-             (spec.branch.dims.empty() ? "" : "\ndims " + spec.branch.dims) + "\ndtype " +
-             std::string(name_of(options.dtype)))
+             (spec.branch.dims.empty() ? "" : "\ndims " + spec.branch.dims) +
+             (options.family ? "\nfamily " + std::string(name_of(*options.family)) : "") +
+             "\ndtype " + std::string(name_of(options.dtype)))
       .substr(0, 32);
 }
 

@@ -61,20 +61,30 @@ std::vector<Usable> comparable(const std::vector<Usable>& usable, const TuningRe
   return group;
 }
 
-/// The winner of a finished search; else the fastest of those measured best.
-const Usable& best_usable(const std::vector<Usable>& group) {
-  for (const Usable& u : group)
-    if (!u.record->best.empty()) return u;
-  int rung = 0;
-  for (const Usable& u : group) rung = std::max(rung, u.record->rung);
+/// The fastest of these; of equals the first.
+const Usable& fastest_of(const std::vector<const Usable*>& some) {
   std::vector<Result> results;
-  for (std::size_t n = 0; n < group.size(); ++n) {
+  for (std::size_t n = 0; n < some.size(); ++n) {
     Result result;
     result.id = static_cast<int>(n);
-    result.median_us = group[n].record->median_us;
-    if (group[n].record->rung == rung) results.push_back(std::move(result));
+    result.median_us = some[n]->record->median_us;
+    results.push_back(std::move(result));
   }
-  return group[static_cast<std::size_t>(best_of(results)->id)];
+  return *some[static_cast<std::size_t>(best_of(results)->id)];
+}
+
+/// The winner of a finished search; else the fastest of those measured best. There are several
+/// winners where a search was repeated with more time, or for a spec that leaves less open, and did
+/// not measure the winner before again. Of equal ones the last counts, as `lacuna tune` says.
+const Usable& best_usable(const std::vector<Usable>& group) {
+  std::vector<const Usable*> winners, measured_best;
+  int rung = 0;
+  for (const Usable& u : group) rung = std::max(rung, u.record->rung);
+  for (const Usable& u : group) {
+    if (!u.record->best.empty()) winners.insert(winners.begin(), &u);
+    if (u.record->rung == rung) measured_best.push_back(&u);
+  }
+  return fastest_of(winners.empty() ? measured_best : winners);
 }
 
 std::string describe(const TuningRecord& record) {

@@ -42,6 +42,14 @@ std::vector<T> values_of(const Choice<T>& choice, const std::vector<T>& all, T u
   return choice.is_auto() ? all : choice.values;
 }
 
+/// A spec that writes warps alone has written tile.q: 16 rows for each.
+Choice<int> rows_of(const TileSpec& tile) {
+  if (!tile.q.is_auto() || tile.warps.is_auto()) return tile.q;
+  Choice<int> rows;
+  for (const int warps : tile.warps.values) rows.values.push_back(16 * warps);
+  return rows;
+}
+
 std::string order_reason(const VariantSpec& spec) {
   return spec.gate && spec.tile.order.is_auto() ? "the gate depends on it" : "";
 }
@@ -115,8 +123,9 @@ Dimensions dimensions_of(const SpecDocument& document, const Plan& usual, const 
   const Config config = config_of(usual, threads > 0 ? threads : machine.processors);
   const bool on_gpu = machine.target.kind == TargetKind::kCuda;
   Dimensions dimensions;
-  dimensions.tile_q = values_of(spec.tile.q, kTileSizes, config.tile_q,
-                                reason_of(spec, ParamAxis::kQTiles, spec.tile.q.values.size() > 1));
+  const Choice<int> rows = rows_of(spec.tile);
+  dimensions.tile_q = values_of(rows, kTileSizes, config.tile_q,
+                                reason_of(spec, ParamAxis::kQTiles, rows.values.size() > 1));
   dimensions.tile_k = values_of(spec.tile.k, kTileSizes, config.tile_k,
                                 reason_of(spec, ParamAxis::kKTiles, spec.tile.k.values.size() > 1));
   dimensions.order = values_of(spec.tile.order, kOrders, config.order, order_reason(spec));
@@ -151,8 +160,9 @@ std::vector<std::string> fixed_fields(const SpecDocument& document, const Plan& 
     if (is_written || !reason.empty())
       fields.push_back(std::string(name) + " (" + (is_written ? "written" : reason) + ")");
   };
-  add("tile.q", spec.tile.q.values.size() == 1,
-      reason_of(spec, ParamAxis::kQTiles, spec.tile.q.values.size() > 1));
+  const Choice<int> rows = rows_of(spec.tile);
+  add("tile.q", rows.values.size() == 1,
+      reason_of(spec, ParamAxis::kQTiles, rows.values.size() > 1));
   add("tile.k", spec.tile.k.values.size() == 1,
       reason_of(spec, ParamAxis::kKTiles, spec.tile.k.values.size() > 1));
   add("tile.order", spec.tile.order.values.size() == 1, order_reason(spec));

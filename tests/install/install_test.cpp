@@ -23,7 +23,7 @@ const std::string kExamples = LACUNA_SOURCE_DIR "/runtime/examples/hosts";
 /// GPUs whose kernels the examples carry: none where there is no NVRTC to compile them.
 std::string archs() {
   const Outcome doctor = run(LACUNA_BINARY_DIR "/bin/lacuna doctor --json");
-  return doctor.output.find("\"found\": true") != std::string::npos ? "sm_80" : "";
+  return doctor.output.find("\"found\": true") != std::string::npos ? "'sm_80;sm_90a'" : "";
 }
 
 /// The highest version of the C library that a file asks for: "2.34".

@@ -90,7 +90,7 @@ TEST(Usage, SuggestsTheNearestValue) {
                      "cubin, launch, llvm, got cudda; did you mean \"cuda\"?");
   expect_usage_error(
       {"build", "x.json", "--arch", "H100"},
-      "lacuna build: error: --arch: expected one of cpu, sm_80, sm_86, sm_89, sm_90a, sm_100a, "
+      "lacuna build: error: --arch: expected one of sm_80, sm_86, sm_89, sm_90a, sm_100a, "
       "sm_120a, got H100; did you mean \"sm_90a\"?");
   expect_usage_error({"cache", "clean"},
                      "lacuna cache: error: expected one of ls, verify, clear, path, prune, got "
@@ -115,6 +115,31 @@ TEST(Usage, BoundsAreWrittenAsPeopleWriteThem) {
       {{"viz"}, "viz: error: expected one of mask, compare, calibration"}};
   for (const auto& [arguments, line] : cases) expect_usage_error(arguments, "lacuna " + line);
   EXPECT_EQ(run_lacuna({"cache", "prune", "--max-bytes", "-1"}).status, 2);
+}
+
+TEST(Usage, WhatWouldMakeNoDifferenceIsRefused) {
+  const std::string spec = source_file("specs/dense.json"), nsa = source_file("specs/nsa.json");
+  const std::pair<std::vector<std::string>, std::string> cases[] = {
+      {{"bench", spec, "--layout", "striped"}, " bench: error: --layout requires --gpus"},
+      {{"bench", spec, "--sm-margin", "4"}, " bench: error: --sm-margin requires --gpus"},
+      {{"explain", spec, "--scheme", "rows"}, " explain: error: --scheme requires --gpus"},
+      {{"emit", "--form", "cuda", spec, "--kernel", "attend"},
+       ": error: --kernel: form cuda has all kernels; ptx and cubin are of one"},
+      {{"emit", "--form", "cuda", spec, "--branch", "near"},
+       ": error: --branch: the spec has none"},
+      {{"emit", "--form", "spec", nsa, "--branch", "window"},
+       ": error: --branch: form spec is of the whole spec"},
+      {{"emit", "--form", "plan", spec, "--arch", "sm_80,sm_90a"},
+       ": error: --arch: a form is of one architecture"}};
+  for (const auto& [arguments, line] : cases) expect_usage_error(arguments, "lacuna" + line);
+  for (const char* verb : {"bench", "tune"}) {
+    const CommandResult result =
+        run_lacuna({verb, spec, "--shape", "h=1,n=32", "--density", "0.5"});
+    EXPECT_EQ(result.status, 1);
+    EXPECT_NE(result.err.find("--density is only for specs with \"mask\": \"external\""),
+              std::string::npos)
+        << verb << ": " << result.err;
+  }
 }
 
 TEST(Usage, WhatIsReadIsNotReplaced) {

@@ -15,9 +15,10 @@ std::string join(const std::vector<std::string>& words) {
 
 namespace {
 
-std::vector<std::string> target_names() {
+std::vector<std::string> target_names(bool with_cpu) {
   std::vector<std::string> names;
-  for (const Target& target : all_targets()) names.push_back(target.name);
+  for (const Target& target : all_targets())
+    if (with_cpu || target.kind == TargetKind::kCuda) names.push_back(target.name);
   return names;
 }
 
@@ -28,10 +29,11 @@ std::vector<std::string> names_of() {
   return names;
 }
 
-void add_arch_option(CLI::App& verb, std::vector<std::string>& archs, const std::string& help) {
+void add_arch_option(CLI::App& verb, std::vector<std::string>& archs, const std::string& help,
+                     bool with_cpu = true) {
   verb.add_option("--arch", archs, help)
       ->delimiter(',')
-      ->check(one_of(target_names()))
+      ->check(one_of(target_names(with_cpu)))
       ->type_name("NAME");
 }
 
@@ -136,7 +138,7 @@ void add_lowering_options(CLI::App& verb, LoweringOptions& options, const std::s
 }
 
 void add_variant_options(CLI::App& verb, VariantOptions& options) {
-  add_arch_option(verb, options.archs, "GPU architectures");
+  add_arch_option(verb, options.archs, "GPU architectures", /*with_cpu=*/false);
   verb.add_option("--head-dim", options.head_dims, "Head dims (the spec's first, else 128)")
       ->delimiter(',')
       ->type_name("N");

@@ -9,6 +9,10 @@
 
 namespace lacuna::tools {
 
+/// Of a density that a caller asks for; other specs decide themselves which tiles are visited.
+inline constexpr const char* kDensityIsForLists =
+    "--density is only for specs with \"mask\": \"external\"";
+
 /// q, k and v of independent normal values, changed as the value set says, which is none of a file;
 /// the same for the same seed. Zeros or constants would let a GPU run faster than it can on real
 /// tensors, for they draw less power. `head_dim_v`: elements of a row of v, 0: as head_dim.

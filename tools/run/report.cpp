@@ -108,8 +108,9 @@ OutputError compare(const Array& sparse, const Array& dense) {
 std::string print_run(const std::string& spec, const Inputs& inputs, const RunResult& result,
                       const OutputError& error) {
   Table table{.head = {}, .rows = {}};
+  const std::string k = print_shape(inputs.k.shape), v = print_shape(inputs.v.shape);
   table.rows.push_back({"input", inputs.origin + ": q " + print_shape(inputs.q.shape) +
-                                     ", k and v " + print_shape(inputs.k.shape) + ", " +
+                                     (k == v ? ", k and v " + k : ", k " + k + ", v " + v) + ", " +
                                      std::string(name_of(inputs.q.type))});
   for (const ParamInput& param : inputs.params) {
     table.rows.push_back({"param", param.name + " = " + param.origin});
@@ -162,6 +163,8 @@ void fill_run_json(const std::string& spec, const Inputs& inputs, const RunResul
   document["dtype"] = name_of(inputs.q.type);
   document["shape"] = {{"b", q[0]},   {"h", q[1]},   {"h_kv", k[1]},
                        {"n_q", q[2]}, {"n_k", k[2]}, {"d", q[3]}};
+  if (const std::int64_t width = inputs.v.shape.back(); width != q[3])
+    document["shape"]["d_v"] = width;
   if (result.branches.empty()) {
     document["tile"] = {{"q", result.tile_q}, {"k", result.tile_k}};
     document["tiles"] = tiles_json(result.tiles);

@@ -46,9 +46,25 @@ std::vector<bool> zero_rows(const Array& array) {
   return rows;
 }
 
+/// "3 of 512 queries see no key, and o of them is 0: attention.mask hides all keys from them".
+/// `by_mask`: what the mask hides; `by_score`: what else may be, where a formula makes the weights.
+std::string row_warning(const VariantSpec& spec, std::int64_t count, std::size_t rows,
+                        const std::string& by_mask, const std::string& by_score) {
+  if (count == 0) return "";
+  const bool is_one = count == 1;
+  const std::string of_all = std::to_string(count) + " of " + std::to_string(rows) + " queries";
+  const std::string from_them = is_one ? " from it" : " from them";
+  if (spec.attention.score.empty())
+    return of_all + (is_one ? " sees" : " see") + " no key, and o of " + (is_one ? "it" : "them") +
+           " is 0: " + by_mask + from_them;
+  return "o of " + of_all +
+         " is 0: " + (spec.attention.mask.empty() ? "" : by_mask + from_them + ", or ") + by_score;
+}
+
 /// Queries that attend to nothing, though others do: the mask hides all from them, or what is left
 /// of their tiles has nothing for them.
-std::vector<std::string> row_warnings(const Inputs& inputs, const RunResult& result) {
+std::vector<std::string> row_warnings(const VariantSpec& spec, const Inputs& inputs,
+                                      const RunResult& result) {
   if (!result.branches.empty() || result.tiles.visited == 0) return {};
   const std::vector<float> v = to_f32(inputs.v);
   if (std::ranges::all_of(v, [](float x) { return x == 0; })) return {};
@@ -58,20 +74,11 @@ std::vector<std::string> row_warnings(const Inputs& inputs, const RunResult& res
     hidden += rows[row] && dense[row] ? 1 : 0;
     left_out += rows[row] && !dense[row] ? 1 : 0;
   }
-  const auto of_rows = [&](std::int64_t count) {
-    return std::to_string(count) + " of " + std::to_string(rows.size()) +
-           (count == 1 ? " queries sees" : " queries see") + " no key, and o of ";
-  };
-  std::vector<std::string> warnings;
-  if (hidden > 0)
-    warnings.push_back(of_rows(hidden) + (hidden == 1 ? "it" : "them") +
-                       " is 0: attention.mask hides all keys from " +
-                       (hidden == 1 ? "it" : "them"));
-  if (left_out > 0)
-    warnings.push_back(of_rows(left_out) + (left_out == 1 ? "it" : "them") +
-                       " is 0: what is computed has only keys that attention.mask hides from " +
-                       (left_out == 1 ? "it" : "them"));
-  return warnings;
+  return {row_warning(spec, hidden, rows.size(), "attention.mask hides all keys",
+                      "attention.score leaves no key any weight"),
+          row_warning(spec, left_out, rows.size(),
+                      "what is computed has only keys that attention.mask hides",
+                      "attention.score leaves no key that is computed any weight")};
 }
 
 /// Of a spec, or of one branch.
@@ -117,7 +124,8 @@ std::vector<std::string> warnings_of(const SpecDocument& document, const Inputs&
     const std::string text = keep_warning(document.spec.branches[n], branch.tiles);
     if (!text.empty()) warnings.push_back("branch " + branch.name + ": " + text);
   }
-  for (std::string& warning : row_warnings(inputs, result)) warnings.push_back(std::move(warning));
+  for (std::string& warning : row_warnings(document.spec, inputs, result))
+    warnings.push_back(std::move(warning));
   std::erase(warnings, "");
   return warnings;
 }

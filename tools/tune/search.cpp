@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "runtime/engine/kernel.hpp"
 #include "runtime/tune/bucket.hpp"
 #include "tools/common/shape_option.hpp"
 #include "tools/common/table.hpp"
@@ -83,6 +84,7 @@ bool TuneSearch::greet() {
 bool TuneSearch::read_space() {
   Diagnostics found;
   const tune::Machine machine = findings_.facts.machine();
+  task_.build = with_family(task_.build, machine.target, found);
   findings_.space =
       tune::search_space(document_, task_.build, machine, task_.threads, task_.shape, found);
   session_.report(found, document_.source);

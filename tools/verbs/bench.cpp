@@ -315,7 +315,7 @@ void run_bench(const BenchOptions& options, Session& session) {
   const auto document = load_spec(options.spec, session);
   if (!document) return;
   if (options.density && !document->spec.external_mask) {
-    session.fail(ExitCode::kInput, "--density is only for specs with \"mask\": \"external\"");
+    session.fail(ExitCode::kInput, kDensityIsForLists);
     return;
   }
   const auto params = load_params(options.params, "", document->spec, session);

@@ -9,6 +9,7 @@
 
 #include "cache/bundle.hpp"
 #include "compiler/ir/names.hpp"
+#include "compiler/passes/check_request.hpp"
 #include "compiler/target/plan.hpp"
 #include "runtime/base/environment.hpp"
 #include "runtime/base/threads/parallel_for.hpp"
@@ -41,8 +42,9 @@ Examples:
 A bundle is one file for hosts to embed or map (lacuna_engine_add_kernels): on a machine without
 NVRTC its kernels run as if they had been compiled there. Into a folder are written
 SPEC-dHEAD_DIM-DTYPE.ARCH.cu, and .ARCH.KERNEL.cubin for each of its kernels (attend, and those that
-prepare for it); all files or none. A build that is killed may leave a folder with .staging- in
-its name, which the next one removes.
+prepare for it); what is not as usual is in the name as well: another head dim of V, a batch, 8 bits
+of K and V (mla-d576-v512-bf16-pages). All files or none are written. A build that is killed may
+leave a folder with .staging- in its name, which the next one removes.
 See also: emit --form cubin, explain)";
 
 /// One kernel to compile, and what came of it.
@@ -53,10 +55,12 @@ struct Task {
   Diagnostics diagnostics;
   BuiltKernel kernel;
 
-  /// "d128-bf16", "d128-bf16-pages-e4m3"
+  /// "d128-bf16", "d192-v128-bf16-pages-e4m3"
   std::string variant() const {
-    std::string text =
-        "d" + std::to_string(build.head_dim) + "-" + std::string(name_of(build.dtype));
+    std::string text = "d" + std::to_string(build.head_dim);
+    const int width = head_dim_v(document->spec, build);
+    if (width != build.head_dim) text += "-v" + std::to_string(width);
+    text += "-" + std::string(name_of(build.dtype));
     if (build.batch != BatchLayout::kUniform) text += "-" + std::string(name_of(build.batch));
     if (build.kv != KvFormat::kSame) text += "-" + std::string(name_of(build.kv));
     return text;

@@ -23,12 +23,13 @@ namespace {
 struct EmitOptions {
   std::string form;
   std::string spec;
-  std::string kernel = "attend";
+  std::string kernel;  ///< of forms that are of one kernel; empty: attend
   std::string branch;  ///< of a spec that has some; empty: all
   std::string out = "-";
   std::string template_path = environment(EnvironmentVariable::kTemplatePath);
   bool passes = false;
   LoweringOptions lowering;
+  std::string kernel_or_attend() const { return kernel.empty() ? "attend" : kernel; }
 };
 
 constexpr const char* kEmitDescription =
@@ -86,9 +87,10 @@ std::optional<std::size_t> find_kernel(const EmitOptions& options, const CudaSou
                                        Session& session) {
   std::vector<std::string> names;
   for (const CudaKernel& kernel : source.kernels) names.push_back(kernel.name);
-  const auto found = std::ranges::find(names, options.kernel);
+  const std::string kernel = options.kernel_or_attend();
+  const auto found = std::ranges::find(names, kernel);
   if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
-  session.fail(ExitCode::kUsage, "--kernel: " + one_of(names)(options.kernel));
+  session.fail(ExitCode::kUsage, "--kernel: " + one_of(names)(kernel));
   return std::nullopt;
 }
 
@@ -111,7 +113,7 @@ Text compile(const EmitOptions& options, const SpecDocument& document, const Pla
                                     .store = nullptr,
                                     .template_path = options.template_path,
                                     .want_ptx = want_ptx,
-                                    .only = options.kernel,
+                                    .only = options.kernel_or_attend(),
                                     .options = &build},
                                    diagnostics);
   session.report(diagnostics, document.source);
@@ -183,11 +185,28 @@ Text emit_branches(const EmitOptions& options, const SpecDocument& document, Ses
   return all;
 }
 
+/// What is asked for and would make no difference; "" if nothing is.
+std::string without_effect(const EmitOptions& options, const SpecDocument& document) {
+  const bool is_code = options.form == "ptx" || options.form == "cubin";
+  if (!options.kernel.empty() && !is_code)
+    return "--kernel: form " + options.form + " has all kernels; ptx and cubin are of one";
+  if (!options.branch.empty() && document.spec.branches.empty())
+    return "--branch: the spec has none";
+  if (!options.branch.empty() && options.form == "spec")
+    return "--branch: form spec is of the whole spec";
+  if (options.lowering.archs.size() > 1) return "--arch: a form is of one architecture";
+  return "";
+}
+
 void run_emit(const EmitOptions& options, Session& session) {
   const bool is_spec = options.form == "spec";  // which may take the place of what was written
   if (options.out != "-" && !is_spec && !check_output(options.out, session, {options.spec})) return;
   const auto document = load_spec(options.spec, session);
   if (!document) return;
+  if (const std::string misuse = without_effect(options, *document); !misuse.empty()) {
+    session.fail(ExitCode::kUsage, misuse);
+    return;
+  }
   const Text text = emit_branches(options, *document, session);
   if (!text) return;
   session.document["spec"] = document->spec.name;

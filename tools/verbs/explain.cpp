@@ -9,6 +9,7 @@
 #include "compiler/target/plan_values.hpp"
 #include "runtime/base/environment.hpp"
 #include "runtime/engine/engine.hpp"
+#include "runtime/engine/kernel.hpp"
 #include "runtime/tune/lookup.hpp"
 #include "tools/common/shape_option.hpp"
 #include "tools/common/spec_options.hpp"
@@ -27,6 +28,9 @@ struct ExplainOptions {
   std::string subject;
   LoweringOptions lowering;
   LaunchShape shape{1, 32, 8, 32768, 32768};  ///< at which memory is counted
+  /// Tuned tiles are those of the nearest shape, as of a kernel that is compiled for one; else of
+  /// the largest.
+  bool has_shape = false;
   GroupOptions group;
 };
 
@@ -40,6 +44,8 @@ Examples:
   lacuna explain specs/dense.json --gpus 8 --layout striped --shape h=32,h_kv=8,n=131072
   lacuna explain E0203
 
+Tuned tiles are shown as a kernel gets them that is compiled for problems of --shape, without it
+those of the largest problem that was measured.
 See also: check, emit --form plan)";
 
 std::string print_number(double value) {
@@ -190,13 +196,13 @@ void explain_group(const ExplainOptions& options, const SpecDocument& document,
 
 /// One attend.
 void explain_attend(const ExplainOptions& options, const SpecDocument& document,
-                    const Target& target, Session& session) {
+                    const BuildOptions& build, const Target& target, Session& session) {
   Diagnostics diagnostics;
-  const BuildOptions build = build_options(document.spec, options.lowering);
   const tune::Hardware hardware = tune::hardware_for(target, cpu_name());
+  const auto shape_of_records = options.has_shape ? std::optional(options.shape) : std::nullopt;
   const tune::TunedOptions tuned =
       tune::tuned_options(cache::choose_directory(system_variable),
-                          {document, build, hardware, options.shape, /*threads=*/0});
+                          {document, build, hardware, shape_of_records, /*threads=*/0});
   for (const std::string& warning : tuned.warnings) session.note(warning);
   const Plan plan = make_plan(document, tuned.options, target, diagnostics);
   session.report(diagnostics, document.source);
@@ -215,15 +221,19 @@ void explain_spec(const ExplainOptions& options, Session& session) {
   session.document["spec"] = document->spec.name;
   session.document["plans"] = ordered_json::array();
   for (const Target& target : targets_of(options.lowering.archs)) {
+    Diagnostics found;
+    const BuildOptions build =
+        with_family(build_options(document->spec, options.lowering), target, found);
+    session.report(found, document->source);
+    if (found.has_errors()) return;
     for (const SpecDocument& attend : branch_documents(*document)) {
       if (attend.spec.branch.index > 0) session.print("\n");
-      explain_attend(options, attend, target, session);
+      explain_attend(options, attend, build, target, session);
     }
     // All branches run on a rank's rows together.
     if (options.group.gpus > 0 && !document->spec.branches.empty() &&
         !session.document["plans"].empty())
-      explain_group(options, *document, build_options(document->spec, options.lowering), target,
-                    session);
+      explain_group(options, *document, build, target, session);
   }
 }
 
@@ -246,7 +256,10 @@ void add_explain(CLI::App& app, Session& session) {
   add_lowering_options(*verb, options->lowering, "Architectures (sm_90a)");
   add_shape_option(*verb, options->shape);
   add_group_options(*verb, options->group);
-  verb->callback([options, &session] { run_explain(*options, session); });
+  verb->callback([options, verb, &session] {
+    options->has_shape = verb->count("--shape") > 0 || options->group.gpus > 0;
+    run_explain(*options, session);
+  });
 }
 
 }  // namespace lacuna::tools

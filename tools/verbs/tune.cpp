@@ -5,10 +5,13 @@
 
 #include "cache/files/directories.hpp"
 #include "cache/store.hpp"
+#include "compiler/diag/printable.hpp"
 #include "compiler/passes/check_request.hpp"
 #include "runtime/base/environment.hpp"
 #include "tools/common/shape_option.hpp"
 #include "tools/common/spec_options.hpp"
+#include "tools/inputs/params.hpp"
+#include "tools/measure/random_problem.hpp"
 #include "tools/measure/value_source.hpp"
 #include "tools/tune/child/child.hpp"
 #include "tools/tune/files.hpp"
@@ -97,6 +100,8 @@ bool tune_one(const SpecDocument& document, const LaunchShape& shape, const Valu
     session.fail(ExitCode::kInput, misfit);
     return true;
   }
+  // The child reads them too; what is wrong with them is told here.
+  if (!load_params(options.params, "", document.spec, session)) return true;
   TuneProgress progress(!session.json && ::isatty(STDERR_FILENO) == 1);
   TuneSearch search(std::move(task), document, values.name, options.limits, database, interrupts,
                     progress, session);
@@ -120,6 +125,10 @@ void tune_specs(const TuneOptions& options, const cache::TuningDatabase& databas
     for (const auto& [path, branch] : parts_of(options.specs, options.branch, session)) {
       const auto document = load_branch(path, branch, session);
       if (!document) continue;
+      if (options.density && !document->spec.external_mask) {
+        session.fail(ExitCode::kInput, printable(path) + ": " + kDensityIsForLists);
+        continue;
+      }
       for (const LaunchShape& shape : shapes)
         if (!tune_one(*document, shape, *values, options, database, interrupts, session)) return;
     }

@@ -289,8 +289,8 @@ void check_combination(const RuleContext& context) {
   check_permute(context);
   check_lse_base(context);
   check_plain_sum(context);
-  if (!spec.predictor) return;
-  if (always_gathers(spec)) return;
+  // One that only smooths keeps no tiles.
+  if (!spec.predictor || spec.predictor->only_smooths() || always_gathers(spec)) return;
   check_tiles(context, "q", spec.predictor->tile_q, spec.tile.q.values);
   check_tiles(context, "k", spec.predictor->tile_k, spec.tile.k.values);
 }

@@ -54,10 +54,10 @@ struct SpecDraft {
 using SubsetFlags = std::array<bool*, 3>;  ///< of a kSubset: one for each of `names`, then null
 using SpecSlot =
     std::variant<std::monostate, int*, bool*, float*, std::string*, std::optional<float>*, Expr*,
-                 Choice<int>*, Choice<DType>*, Choice<TileOrder>*, Choice<QueryPlace>*, Choice<Loader>*, GateScope*,
-                 ExprType*, Reduce*, ValuesOf*, LseBase*, Weights*, Normalise*, QuantGroup*,
-                 SimilarityForm*, Calibrate*, Summary*, PermuteSpec*, std::vector<ParamDim>*,
-                 ParamSpec*, SubsetFlags,
+                 Choice<int>*, Choice<DType>*, Choice<TileOrder>*, Choice<QueryPlace>*,
+                 Choice<Loader>*, GateScope*, ExprType*, Reduce*, ValuesOf*, LseBase*, Weights*,
+                 Normalise*, QuantGroup*, SimilarityForm*, Calibrate*, Summary*, PermuteSpec*,
+                 std::vector<ParamDim>*, ParamSpec*, SubsetFlags,
                  // of objects that may be absent
                  std::optional<GateSpec>*, std::optional<PredictorSpec>*,
                  std::optional<EstimateSpec>*, std::optional<IndexSpec>*>;

@@ -71,13 +71,7 @@ void dump(const std::string& directory, const BuildRequest& request, const CudaS
 
 KernelMetadata metadata_of(const BuildRequest& request, const NvrtcInfo& nvrtc,
                            const RelievedBuild& made) {
-  const Program& program = request.plan.program;
-  KernelMetadata metadata;
-  metadata.spec = program.name;
-  metadata.target = request.plan.target.name;
-  metadata.head_dim = program.head_dim;
-  metadata.dtype = name_of(program.dtype);
-  metadata.batch = name_of(program.batch);
+  KernelMetadata metadata = metadata_for(request.plan);
   metadata.nvrtc = std::to_string(nvrtc.major) + "." + std::to_string(nvrtc.minor);
   metadata.lacuna = LACUNA_VERSION;
   metadata.compile_ms = made.compilation.compile_ms;

@@ -2,9 +2,24 @@
 
 #include <nlohmann/json.hpp>
 
+#include "compiler/ir/names.hpp"
+
 namespace lacuna {
 
 using Json = nlohmann::ordered_json;
+
+KernelMetadata metadata_for(const Plan& plan) {
+  const Program& program = plan.program;
+  KernelMetadata metadata;
+  metadata.spec = program.name;
+  metadata.target = plan.target.name;
+  metadata.head_dim = program.head_dim;
+  metadata.dtype = name_of(program.dtype);
+  metadata.batch = name_of(program.batch);
+  if (value_dim(program) != program.head_dim) metadata.head_dim_v = value_dim(program);
+  if (program.kv != KvFormat::kSame) metadata.kv = name_of(program.kv);
+  return metadata;
+}
 
 std::string write_metadata(const KernelMetadata& metadata) {
   Json json = {{"spec", metadata.spec},         {"target", metadata.target},
@@ -12,6 +27,8 @@ std::string write_metadata(const KernelMetadata& metadata) {
                {"batch", metadata.batch},       {"nvrtc", metadata.nvrtc},
                {"lacuna", metadata.lacuna},     {"compile_ms", metadata.compile_ms},
                {"kernels", Json::array()}};
+  if (metadata.head_dim_v != 0) json["head_dim_v"] = metadata.head_dim_v;
+  if (!metadata.kv.empty()) json["kv"] = metadata.kv;
   for (const KernelResources& kernel : metadata.kernels) {
     json["kernels"].push_back({{"name", kernel.name},
                                {"registers", kernel.registers},
@@ -50,6 +67,8 @@ std::optional<KernelMetadata> read_metadata(const std::string& text) {
       metadata.relieved_source_sha256 = relief->at("source");
       metadata.complaints = relief->at("complaints");
     }
+    metadata.head_dim_v = json.value("head_dim_v", 0);
+    metadata.kv = json.value("kv", "");
     return metadata;
   } catch (const Json::exception&) {
     return std::nullopt;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/target/plan.hpp"
 #include "runtime/cuda/nvrtc.hpp"
 
 namespace lacuna {
@@ -19,7 +20,12 @@ struct KernelMetadata {
   int relief = 0;                         ///< BuildOptions::relief of the plan that was compiled
   std::string relieved_source_sha256{};   ///< of that plan, if `relief` is not 0
   std::vector<std::string> complaints{};  ///< of the assembler, about the plans before it
+  int head_dim_v = 0;                     ///< of v and o; 0: head_dim
+  std::string kv{};                       ///< name of the format of k and v; "": the type of q
 };
+
+/// Of a kernel that is wanted: spec, target, and what distinguishes it from others of the spec.
+KernelMetadata metadata_for(const Plan& plan);
 
 std::string write_metadata(const KernelMetadata& metadata);
 

@@ -117,7 +117,7 @@ LACUNA_API const char* lacuna_engine_target(const lacuna_engine* engine);
 LACUNA_API const char* lacuna_engine_note(const lacuna_engine* engine);
 
 /* Adds kernels that were compiled elsewhere: what `lacuna build --bundle` writes, as an embedded
- * array or a mapped file, of any alignment. They serve where spec, head dim, dtype, batch and
+ * array or a mapped file, of any alignment. They serve where spec, head dims, dtype, batch, kv and
  * architecture are the same and the same version of the library made them; whichever NVRTC did,
  * none has to be there. All of it is checked at once (status 1 if it is not intact: then nothing is
  * added). The bytes are not copied: they have to stay as they are until the engine and all its
@@ -193,8 +193,9 @@ LACUNA_API lacuna_status lacuna_prepare(lacuna_kernel* kernel);
  *   CPU       and {backend, compile_ms}
  *   GPU       and {stages: ["prepare_q", ..., "attend"]}, the kernels of a launch in their order
  *   GPU, once prepared, and {entry, registers, spill_bytes, stack_bytes, smem_bytes,
- *             compile_ms, cache: {hit, key}}; smem_bytes is all shared memory of a block. They
- *             are attend's; kernels: [{entry, ..., smem_bytes}] has all kernels of a launch in
+ *             compile_ms, cache: {hit, key}}; relief, the step of `lacuna explain --relief`,
+ *             where registers spilled; smem_bytes is all shared memory of a block. They are
+ *             attend's; kernels: [{entry, ..., smem_bytes}] has all kernels of a launch in
  *             their order
  *   of specs with branches {branches: [{..., branch}]}, all this of each, with the name that the
  *             spec gives it; means and dims where it has them. What stands at the top is the first
@@ -250,8 +251,8 @@ LACUNA_API lacuna_status lacuna_token_order(const lacuna_kernel* kernel, int32_t
 
 /* A batch of sequences of different lengths, for kernels that were compiled for one. Everything
  * that a spec may have works on it, each sequence as in a launch of its own (summaries, scales,
- * rank and mass are those of its tokens alone, as are the means of a branch), but for a permutation
- * of tokens, which is refused. Parameters of tokens have max_n_q or max_n_k of them for each
+ * rank and mass are those of its tokens alone, as are the means of a branch, and a token order has
+ * places within each sequence). Parameters of tokens have max_n_q or max_n_k of them for each
  * sequence. Tensors:
  *
  *   q, o        [1, heads, tokens, d], any strides; lse f32 [1, heads, tokens]

@@ -22,9 +22,11 @@ INTERRUPTED = (130, 143)
 _STDIN = "<stdin>"  # how the command names what it is given as "-"
 
 
-def _run(words: Sequence[str], spec: "Spec | None", progress: bool = False) -> subprocess.CompletedProcess:
+def _run(words: Sequence[str], spec: "Spec | None", progress: bool = False,
+         cache_directory: str | None = None) -> subprocess.CompletedProcess:
     """Ctrl-C reaches the command too, which then ends by itself and says what it has found."""
-    with subprocess.Popen([PROGRAM, *words], stdin=subprocess.PIPE if spec else subprocess.DEVNULL, stdout=subprocess.PIPE,
+    variables = {**os.environ, "LACUNA_CACHE_DIR": cache_directory} if cache_directory else None
+    with subprocess.Popen([PROGRAM, *words], env=variables, stdin=subprocess.PIPE if spec else subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=None if progress else subprocess.PIPE, encoding="utf-8", errors="replace") as process:
         try:
             out, said = process.communicate(spec.text if spec else None)
@@ -45,10 +47,11 @@ def _fail(words: Sequence[str], spec: "Spec | None", status: int, document: dict
     raise kind_of(status, diagnostics)(text, diagnostics)
 
 
-def call(*words: str, spec: "Spec | None" = None, progress: bool = False) -> dict:
+def call(*words: str, spec: "Spec | None" = None, progress: bool = False, cache_directory: str | None = None) -> dict:
     """The document of `lacuna WORDS --json`. `spec` is what it reads where a file is named "-"; progress: it writes to
-    our stderr meanwhile. The exit status is in the document as "exit": 0, or one of INTERRUPTED."""
-    done = _run([*words, "--json"], spec, progress)
+    our stderr meanwhile; cache_directory: in place of the usual one. The exit status is in the document as "exit": 0, or
+    one of INTERRUPTED."""
+    done = _run([*words, "--json"], spec, progress, cache_directory)
     try:
         document = json.loads(done.stdout)
     except ValueError:
@@ -60,9 +63,9 @@ def call(*words: str, spec: "Spec | None" = None, progress: bool = False) -> dic
     return {**document, "exit": done.returncode}
 
 
-def text_of(*words: str, spec: "Spec | None" = None) -> str:
+def text_of(*words: str, spec: "Spec | None" = None, cache_directory: str | None = None) -> str:
     """What `lacuna WORDS` prints."""
-    done = _run(words, spec)
+    done = _run(words, spec, cache_directory=cache_directory)
     if done.returncode != 0:
         _fail(words, spec, done.returncode, {})
     return done.stdout

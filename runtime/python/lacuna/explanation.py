@@ -47,20 +47,23 @@ def check(spec: SpecLike, *, arch: str | None = None) -> list[dict]:
 
 def explain(subject: SpecLike, *, arch: str | None = None, head_dim: int | None = None, dtype: str | None = None,
             shape: str | None = None, batch: str | None = None, gpus: int | None = None, layout: str | None = None,
-            stripe: int | None = None, head_dim_v: int | None = None) -> Explanation:
+            stripe: int | None = None, head_dim_v: int | None = None, kv: str | None = None, relief: int | None = None,
+            cache_directory: str | None = None) -> Explanation:
     """Every decision of the compiler for a spec, with its origin; or what an error code ("E0203") means.
 
-    arch: architectures (sm_90a); shape: "b=1,h=24,n=119056", at which memory is counted; batch: "uniform", "sequences" or "pages".
+    arch: architectures (sm_90a); shape: "b=1,h=24,n=119056", at which memory is counted, and for which tuned tiles are chosen (else those of the largest
+    problem that was tuned, of cache_directory if that is another); batch: "uniform", "sequences" or "pages"; kv: "same" or
+    "e4m3"; relief: how far down the ladder of plans for fewer registers, as `Kernel.info` has it.
     gpus: also how so many would share the problem, as `plans[0]["group"]`: what `Plan.table` of a group has; layout, stripe:
     what its ranks hold, as `Group.plan` has it. head_dim_v: of v and o, where it differs."""
     words = [word for name, value in (("--arch", arch), ("--head-dim", head_dim), ("--dtype", dtype), ("--shape", shape), ("--batch", batch),
-                                      ("--gpus", gpus), ("--layout", layout), ("--stripe", stripe), ("--head-dim-v", head_dim_v))
+                                      ("--gpus", gpus), ("--layout", layout), ("--stripe", stripe), ("--head-dim-v", head_dim_v), ("--kv", kv), ("--relief", relief))
              if value is not None for word in (name, str(value))]
     if isinstance(subject, str) and subject[:1] == "E" and subject[1:].isdigit():
         return Explanation(command.text_of("explain", subject), [])
     spec = spec_of(subject)
-    document: dict[str, Any] = command.call("explain", "-", *words, spec=spec)
-    return Explanation(command.text_of("explain", "-", *words, spec=spec), document["plans"])
+    document: dict[str, Any] = command.call("explain", "-", *words, spec=spec, cache_directory=cache_directory)
+    return Explanation(command.text_of("explain", "-", *words, spec=spec, cache_directory=cache_directory), document["plans"])
 
 
 def specs(folder: str | None = None) -> SpecTable:

@@ -44,6 +44,12 @@ class Engine(_lacuna.Engine):
     the CPU. cache_directory, template_path, threads, forbid_compiling: as in lacuna.h. add_kernels(bundle): what `lacuna build
     --bundle` wrote, as bytes or a memory map."""
 
+    def __init__(self, device: str | None = None, *, cache_directory: str | None = None, template_path: str | None = None,
+                 threads: int = 0, forbid_compiling: bool = False):
+        super().__init__(device, cache_directory=cache_directory, template_path=template_path, threads=threads,
+                         forbid_compiling=forbid_compiling)
+        self.cache_directory = cache_directory
+
     def compile(self, spec: SpecLike, *, head_dim: int = 128, dtype: Any = "bf16",
                 shape: tuple[int, int, int, int, int] | None = None, batch: str = "uniform", head_dim_v: int = 0,
                 kv: str = "same") -> "Kernel":
@@ -70,6 +76,8 @@ class Signature:
         def word(parameter: dict) -> str:
             axes = f"[{', '.join(parameter['shape'])}]" if parameter["shape"] else ""
             default = f" = {parameter['default']}" if "default" in parameter else ""
+            if parameter["dtype"] == "i32":
+                default = default.removesuffix(".0")
             return f"{parameter['name']}: {parameter['dtype']}{axes}{default}"
 
         words = [*self.tensors, "*"] + [word(p) for p in self.parameters.values()]
@@ -88,6 +96,7 @@ class Kernel(_lacuna.Kernel):
         self.spec = spec
         self.batch = batch
         self.engine = engine
+        self._shape, self._kv = shape, kv
         warn_of(engine.take_warnings())
         if self.info.get("backend") == "interpreter":
             _warn_of_interpreter()
@@ -106,8 +115,10 @@ class Kernel(_lacuna.Kernel):
         """Every decision of the compiler for this kernel, with its origin and reason."""
         info = self.info
         target = "cpu" if info["device"] == "cpu" else info["target"]
+        shape = ",".join(f"{name}={size}" for name, size in zip(("b", "h", "h_kv", "n_q", "n_k"), self._shape or ()))
         return explain(self.spec, arch=target, head_dim=info["head_dim"], dtype=info["dtype"], batch=self.batch,
-                       head_dim_v=info.get("head_dim_v"))
+                       head_dim_v=info.get("head_dim_v"), kv=self._kv, relief=info.get("relief"), shape=shape or None,
+                       cache_directory=self.engine.cache_directory)
 
     def workspace(self, q: Any, k: Any, layout: str = "bhnd", sequences: Sequences | None = None) -> int:
         """Bytes of device memory that a launch on such arrays needs as `workspace`; 0: none. A launch takes them from

@@ -72,7 +72,10 @@ def _parameter_words(folder: pathlib.Path, parameters: dict[str, Any]) -> list[s
             tensor_files.write(path, {name: value})
             words += ["--param", f"{name}=@{path}"]
         else:
-            words += ["--param", f"{name}={float(value)!r}"]
+            try:
+                words += ["--param", f"{name}={float(value)!r}"]
+            except (TypeError, ValueError):
+                raise TypeError(f"argument {name}: expected a number, or an array, got {type(value).__name__}") from None
     return words
 
 
@@ -92,8 +95,9 @@ def run(q: Any, k: Any, v: Any, *, spec: SpecLike = "dense", device: str | None 
         **parameters: Any) -> Report:
     """Runs a spec on q [b, h, n_q, d], k, v [b, h_kv, n_k, d] and measures it against dense attention.
 
-    device: "cpu", "cuda:N"; else where q is. layout, parameters: as `attention` has them. The tensors go to the `lacuna`
-    command through a file of a temporary folder, which lives as long as the report. Raises as `attention` does."""
+    device: "cpu", "cuda:N"; else where q is. layout: as `attention` has it. parameters: those of the spec, a number or an
+    array each, and order or tile_mask where the spec leaves them to the caller. The tensors go to the `lacuna` command
+    through a file of a temporary folder, which lives as long as the report. Raises as `attention` does."""
     text = spec_of(spec)
     folder = tempfile.TemporaryDirectory(prefix="lacuna-")
     place = pathlib.Path(folder.name)

@@ -76,8 +76,8 @@ NB_MODULE(_lacuna, module) {
                     const std::string&>(),
            "engine"_a, "spec"_a, "path"_a, "head_dim"_a, "dtype"_a, "shape"_a = nb::none(),
            "batch"_a = "uniform", "head_dim_v"_a = 0, "kv"_a = "same")
-      .def("__call__", &call_kernel, "q"_a, "k"_a, "v"_a, nb::kw_only(), "out"_a = nb::none(),
-           "lse"_a = false, "stream"_a = nb::none(), "layout"_a = "bhnd",
+      .def("__call__", &call_kernel, "q"_a.none(), "k"_a.none(), "v"_a.none(), nb::kw_only(),
+           "out"_a = nb::none(), "lse"_a = false, "stream"_a = nb::none(), "layout"_a = "bhnd",
            "workspace"_a = nb::none(), "selection"_a = nb::none(), "stage_events"_a = nb::none(),
            "sequences"_a = nb::none(), "named"_a,
            "o, or (o, lse): attention of q [b, h, n_q, d] with k, v [b, h_kv, n_k, d], as "
@@ -97,8 +97,8 @@ NB_MODULE(_lacuna, module) {
       .def_prop_ro("calls", &Selection::calls,
                    "Launches since the decision, modulo the spec's reuse.");
 
-  module.def("attention", &attention, "kernels"_a, "make"_a, "spec"_a, "q"_a, "k"_a, "v"_a,
-             "out"_a.none(), "lse"_a.none(), "stream"_a.none(), "layout"_a, "workspace"_a.none(),
-             "selection"_a.none(), "sequences"_a.none(), "named"_a);
+  module.def("attention", &attention, "kernels"_a, "make"_a, "spec"_a, "q"_a.none(), "k"_a.none(),
+             "v"_a.none(), "out"_a.none(), "lse"_a.none(), "stream"_a.none(), "layout"_a,
+             "workspace"_a.none(), "selection"_a.none(), "sequences"_a.none(), "named"_a);
   add_group_classes(module);
 }

@@ -1,11 +1,14 @@
 """Kernels that are kept: signature, plan, facts, devices; and what check, explain and specs say."""
 
+import json
+import os
 import pathlib
 import subprocess
 
 import lacuna
 import numpy
 import pytest
+from conftest import CAUSAL
 from lacuna import command
 
 
@@ -15,6 +18,7 @@ def test_a_kernel_says_what_it_takes():
                                       "lambda: f32[heads] = -10.0)")
     assert kernel.signature.parameters["tau"]["maximum"] == 1.0
     assert kernel.signature.keeps_selection and kernel.signature.lse
+    assert repr(lacuna.compile("window", head_dim=64, device="cpu").signature) == "window(q, k, v, *, sink: i32 = 4, window: i32 = 1024)"
     external = lacuna.compile("external-mask", head_dim=64, dtype="f32", device="cpu").signature
     assert external.tensors == ("q", "k", "v", "list_indices", "list_counts")
     assert lacuna.compile("bsfa", head_dim=64, device="cpu").signature.parameters["threshold"]["default"] == "-inf"
@@ -65,6 +69,29 @@ def test_a_kernel_says_what_was_decided():
         kernel.plan["tileq"]
     q = numpy.zeros((1, 8, 64, 96), "float32")
     assert kernel.workspace(q, q) == 0  # on the CPU ops have memory of their own
+
+
+def test_a_plan_is_that_of_the_kernel_whatever_it_was_compiled_with(tmp_path):
+    def lacuna_command(*words):
+        subprocess.run([command.PROGRAM, *words], env={**os.environ, "LACUNA_CACHE_DIR": str(tmp_path)}, check=True, capture_output=True)
+
+    spec = tmp_path / "causal.json"
+    spec.write_text(CAUSAL)
+    records = tmp_path / "records.jsonl"
+    lacuna_command("tune", spec, "--shape", "h=1,n=32", "--head-dim", "64", "--dtype", "f32", "--device", "cpu", "--budget", "0.001s",
+                   "--export", records)
+    record = json.loads(records.read_text().splitlines()[0])
+    threads = record["config"].split()[-1]
+    with records.open("w") as file:
+        for tile, tokens in (("q64 k32", 256), ("q32 k16", 16384)):
+            print(json.dumps({**record, "config": f"{tile} ascending {threads}", "best": "1", "shape": f"n={tokens}",
+                              "problem": f"rows=4 group=1 n_q={tokens} n_k={tokens}"}), file=file)
+    lacuna_command("tune", "--import", records)
+    engine = lacuna.Engine("cpu", cache_directory=str(tmp_path))
+    for shape, tile in ((None, (32, 16)), ((1, 4, 4, 256, 256), (64, 32))):
+        kernel = engine.compile(spec, head_dim=64, dtype="f32", shape=shape)
+        assert (kernel.info["tile"]["q"], kernel.info["tile"]["k"]) == tile
+        assert (int(kernel.plan["tile.q"]), int(kernel.plan["tile.k"])) == tile
 
 
 def test_dtypes_have_many_names():

@@ -25,6 +25,16 @@ def test_names():
     refused("expected a name, JSON text", q, k, v, kind=TypeError, spec=3)
 
 
+def test_none_and_lists_are_named():
+    q, k, v = problem()
+    refused("argument v: expected an array .*, got NoneType", q, k, None, kind=TypeError)
+    kernel = lacuna.compile("dense", head_dim=64, dtype="f32", device="cpu")
+    with pytest.raises(TypeError, match="argument q: expected an array .*, got NoneType"):
+        kernel(None, k, v)
+    with pytest.raises(TypeError, match="argument threshold: expected a number, or an array, got list"):
+        lacuna.run(q, k, v, spec="bsfa", threshold=[1.0])
+
+
 def test_dtypes():
     q, k, v = problem()
     refused("q: dtype expected bfloat16, float16 or float32, got float64", q.astype("float64"), k, v)

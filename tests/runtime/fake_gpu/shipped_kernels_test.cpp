@@ -4,6 +4,7 @@
 #include "cache/bundle.hpp"
 #include "cache/tuning/tuning.hpp"
 #include "runtime/engine/build/build.hpp"
+#include "runtime/engine/build/metadata.hpp"
 #include "runtime/tune/bucket.hpp"
 #include "tests/runtime/fake_gpu/protocol.hpp"
 #include "tests/runtime/scoped_variable.hpp"
@@ -108,6 +109,36 @@ TEST_F(ShippedKernels, OfOtherVariantsAreNamed) {
                 "help: make it with this version of lacuna, on a machine with NVRTC: lacuna build "
                 "SPEC --arch sm_90a --head-dim 128 --dtype bf16 --bundle FILE\n");
   EXPECT_EQ(e.device(), "cuda:0");
+}
+
+TEST_F(ShippedKernels, TheCommandThatIsMissingNamesAllThatWasAskedFor) {
+  const Engine e = strict_engine();
+  e.add_kernels(bundle().data(), bundle().size());
+  CompileOptions options;
+  options.head_dim_v = 64;
+  options.kv = Kv::kE4M3;
+  options.batch = Batch::kPages;
+  const std::string text = refusal(e.compile(Spec::parse(kShipped, "shipped.json"), options));
+  EXPECT_NE(text.find("head dim 128 (64 of v and o), bf16, batch pages, k and v of e4m3, is "
+                      "neither among"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("lacuna build SPEC --arch sm_90a --head-dim 128 --head-dim-v 64 --dtype bf16 "
+                      "--batch pages --kv e4m3 --bundle FILE"),
+            std::string::npos)
+      << text;
+}
+
+TEST_F(ShippedKernels, WhatWasAddedIsNamedWithAllThatItWasMadeFor) {
+  Diagnostics errors;
+  const SpecDocument document = read_spec({"shipped.json", kShipped}, errors);
+  const BuildOptions options{.head_dim = 128, .kv = KvFormat::kE4M3, .head_dim_v = 64};
+  const KernelMetadata made =
+      metadata_for(make_plan(document, options, *find_target("sm_90a"), errors));
+  const auto read = read_metadata(write_metadata(made));
+  ASSERT_TRUE(read.has_value());
+  EXPECT_EQ(read->head_dim_v, 64);
+  EXPECT_EQ(read->kv, "e4m3");
 }
 
 TEST_F(ShippedKernels, TheEnvironmentForbidsCompilingToo) {

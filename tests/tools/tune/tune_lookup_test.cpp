@@ -112,6 +112,18 @@ TEST(TuneLookup, TakesTheWinnerElseTheFastestOfTheBestMeasured) {
   EXPECT_EQ(chosen(records), "q128 k64 ascending threads2");
 }
 
+TEST(TuneLookup, OfSeveralWinnersTakesTheFastest) {
+  std::vector records{record_of(kSmall, "q64 k32 ascending threads2", 20),
+                      record_of(kSmall, "q128 k64 ascending threads2", 10)};
+  records[0].best = records[1].best = "space";
+  records[0].budget_s = 1;
+  EXPECT_EQ(chosen(records), "q128 k64 ascending threads2") << "found by the longer search";
+  std::swap(records[0], records[1]);
+  EXPECT_EQ(chosen(records), "q128 k64 ascending threads2") << "the other spec left less open";
+  records[1].median_us = 10.1;
+  EXPECT_EQ(chosen(records), "q64 k32 ascending threads2") << "as fast, and found later";
+}
+
 TEST(TuneLookup, PassesOverWhatFailedAndWhatTheSpecDoesNotLeaveOpen) {
   std::vector records{record_of(kSmall, "q64 k32 descending threads2", 1),
                       record_of(kSmall, "q256 k64 ascending threads2", 2),

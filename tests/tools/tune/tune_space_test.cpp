@@ -126,6 +126,21 @@ TEST(TuneSpace, AListIsTheAuthorsWord) {
             (std::set<std::string>{"q128 k64 ascending stages2", "q64 k64 ascending stages2"}));
 }
 
+TEST(TuneSpace, WarpsAreRowsOfATile) {
+  const std::string rest = R"("k": 64, "stages": 2, "order": "ascending"})";
+  EXPECT_EQ(names(space_of(R"(, "tile": {"warps": 4, )" + rest, gpu("sm_80"))),
+            (std::set<std::string>{"q64 k64 ascending stages2"}));
+  EXPECT_EQ(names(space_of(R"(, "tile": {"warps": [4, 8], )" + rest, gpu("sm_80"))),
+            (std::set<std::string>{"q64 k64 ascending stages2", "q128 k64 ascending stages2"}));
+  const std::string warps = R"(, "tile": {"warps": 4})";
+  EXPECT_EQ(fixed_of(warps, cpu()), std::vector<std::string>{"tile.q (written)"});
+  Diagnostics found;
+  const SpecDocument document = document_with(warps);
+  const Plan usual = make_plan(document, {}, gpu().target, found);
+  EXPECT_EQ(dimensions_of(document, usual, gpu(), 0, kManyRows).tile_q, std::vector{64})
+      << "a record of 128 rows does not serve, nor does any part of it";
+}
+
 TEST(TuneSpace, ValuesForEachTileFixTheTiles) {
   const std::string spec = R"(, "params": {"t": {"shape": "[heads, q_tiles]", "default": "-inf",
       "doc": "d"}}, "gate": {"scope": "tile", "skip": "tile_max < t", "skips": ["pv"]},
@@ -148,6 +163,16 @@ TEST(TuneSpace, APredictorsTilesAreDivided) {
     EXPECT_EQ(32 % candidate.config.tile_k, 0);
   }
   EXPECT_GT(space.candidates.size(), 4u);
+}
+
+TEST(TuneSpace, EveryPointIsASpecThatCanBeRead) {
+  const SpecDocument document = document_with(
+      R"(, "quantise": {"qk": {"bits": 8}}, "predictor": {"smooth": ["k"], "keep": "true"})");
+  Diagnostics found;
+  for (const Candidate& candidate :
+       search_space(document, {}, cpu(), 0, kManyRows, found).candidates)
+    read_spec({"t.json", print_spec(fixed_spec(document.spec, candidate.config))}, found);
+  EXPECT_FALSE(found.has_errors()) << "a predictor that only smooths keeps no tiles";
 }
 
 TEST(TuneSpace, RowsAreSplitWhereTheyLeaveMultiprocessorsWithoutOne) {

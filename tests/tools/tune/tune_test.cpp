@@ -11,7 +11,6 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <sstream>
 #include <thread>
 #include <utility>
 
@@ -164,19 +163,6 @@ TEST_F(Tune, ExplainNamesTheRecordThatDecided) {
     EXPECT_NE(value["reason"].get<std::string>().find("at b=1, h=2, h_kv=2, n_q=256, n_k=256"),
               std::string::npos);
   }
-}
-
-TEST_F(Tune, BenchTakesWhatIsOnRecord) {
-  tuning(run(tune_small()));
-  std::istringstream all(records());
-  std::ofstream kept(database(), std::ios::trunc);
-  for (std::string line; std::getline(all, line);)
-    if (line.find("q64 k32") != std::string::npos) kept << line << '\n';
-  kept.close();
-  const Json found =
-      parse_document(run({"bench", spec_, "--shape", "b=1,h=2,n=256", "--head-dim", "64",
-                          "--device", "cpu", "--threads", "2", "--seconds", "0.01", "--json"}));
-  EXPECT_EQ(found["tiles"]["visible"], 2 * (2 + 4 + 6 + 8)) << "of 64 x 32, not of 128 x 64";
 }
 
 TEST_F(Tune, CrashesHangsAndWrongNumbersCostThatCandidateAlone) {
@@ -375,6 +361,8 @@ TEST_F(Tune, RefusesWhatItCannotDo) {
   expect({"tune"}, 2, "lacuna tune: error: nothing to tune: name a spec, --import or --export");
   expect({"tune", spec_, "--budget", "soon"}, 2,
          "lacuna tune: error: --budget: expected a time like 60s or 2m, got \"soon\"");
+  expect({"tune", spec_, "--param", "windw=3", "--device", "cpu"}, 1,
+         "lacuna: error: spec small has no parameter windw; it has none");
   expect({"tune", "--export", scratch_.file("x")}, 1,
          "lacuna: error: nothing to export: there are no tuning records");
   const std::string rubbish = scratch_.write("rubbish", "{\n");

@@ -87,6 +87,17 @@ TEST(RunReport, TheDocumentHasTheSame) {
   EXPECT_EQ(document["time_us"]["predict"], 0.0);
 }
 
+TEST(RunReport, RowsOfVMayHaveAnotherWidth) {
+  tools::Inputs inputs = reported_inputs();
+  inputs.v.shape.back() = 128;
+  EXPECT_NE(tools::print_run("dense", inputs, reported_result(), {})
+                .find("q [2, 8, 300, 64], k [2, 4, 500, 64], v [2, 4, 500, 128], bf16"),
+            std::string::npos);
+  nlohmann::ordered_json document;
+  tools::fill_run_json("dense", inputs, reported_result(), {}, document);
+  EXPECT_EQ(document["shape"]["d_v"], 128);
+}
+
 TEST(RunReport, ErrorsAreRelativeToTheWholeAndLargestOfAll) {
   const auto array = [](const std::vector<float>& values) {
     return tools::from_f32(values, {static_cast<std::int64_t>(values.size())}, ArrayType::kF32);

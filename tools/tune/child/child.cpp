@@ -9,6 +9,7 @@
 #include "compiler/passes/check_request.hpp"
 #include "runtime/base/environment.hpp"
 #include "runtime/engine/engine.hpp"
+#include "runtime/engine/kernel.hpp"
 #include "tools/inputs/params.hpp"
 
 // After the compiler's headers, as tools/run/tensors.hpp says.
@@ -94,8 +95,9 @@ ordered_json open(Child& child) {
   TuneContext& context = child.context;
   Diagnostics diagnostics;
   context.document = read_spec({context.task.path, context.task.spec}, diagnostics);
-  const Plan plan =
-      make_plan(context.document, context.task.build, child.engine->target, diagnostics);
+  const Target& target = child.engine->target;
+  context.task.build = with_family(context.task.build, target, diagnostics);
+  const Plan plan = make_plan(context.document, context.task.build, target, diagnostics);
   if (diagnostics.has_errors())
     return refusal(diagnostics, context.document.source, ExitCode::kInput);
   const int all = child.engine->hardware.machine.processors;

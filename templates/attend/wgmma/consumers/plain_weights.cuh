@@ -11,14 +11,14 @@ namespace lacuna {
 template <class State, int kBlocks>
 __device__ __forceinline__ void weigh_each(const State& at, float (&scores)[kBlocks][4]) {
   using Config = typename State::Config;
-  constexpr bool kIsSigmoid = weight_kind<Config>() == WeightKind::kSigmoid;
-  if constexpr (!kIsSigmoid && Config::kHasScore) return;
+  constexpr bool kSquashes = weight_kind<Config>() == WeightKind::kSigmoid;
+  if constexpr (!kSquashes && Config::kHasScore) return;
 #pragma unroll
   for (int n = 0; n < kBlocks; ++n) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       float& score = scores[n][i];
-      if constexpr (kIsSigmoid) {
+      if constexpr (kSquashes) {
         score = sigmoid_approx(score, Config::kHasScore ? 1.0f : at.to_log2);
       } else {
         score *= at.unit();
