@@ -9,7 +9,6 @@
 #include <random>
 #include <tuple>
 
-#include "runtime/base/threads/parallel_for.hpp"
 #include "tests/numerics/harness/graphs.hpp"
 #include "tests/tier.hpp"
 
@@ -48,18 +47,8 @@ std::map<Key, CompiledKernel>& kernels() {
   return all;
 }
 
-/// Those that are not there yet, on all cores at once.
 void compile_ahead(const std::vector<SequenceCase>& cases) {
-  std::vector<std::pair<const SequenceCase*, CompiledKernel*>> open;
-  for (const SequenceCase& c : cases) {
-    const auto [found, is_new] = kernels().try_emplace(key_of(c), CompiledKernel{});
-    if (is_new) open.emplace_back(&c, &found->second);
-  }
-  const auto count = static_cast<std::int64_t>(open.size());
-  parallel_for(worker_count({}, count), count, [&](std::int64_t n, std::size_t) {
-    const auto& [c, made] = open[static_cast<std::size_t>(n)];
-    *made = compile(*c);
-  });
+  compile_missing(kernels(), cases, key_of, compile);
 }
 
 CompiledKernel kernel_for(const SequenceCase& c) {

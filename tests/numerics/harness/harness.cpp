@@ -9,7 +9,6 @@
 #include <sstream>
 #include <string_view>
 
-#include "runtime/base/threads/parallel_for.hpp"
 #include "runtime/cpu/host_plugin.hpp"
 #include "tests/tier.hpp"
 
@@ -133,16 +132,8 @@ TestKernel::TestKernel(TestEngine& engine, const Case& c) {
 }
 
 void compile_ahead(TestEngine& engine, const std::vector<Case>& cases) {
-  std::vector<std::pair<const Case*, CompiledKernel*>> open;
-  for (const Case& c : cases) {
-    const auto [found, is_new] = engine.kernels.try_emplace(key_of(c), CompiledKernel{});
-    if (is_new) open.emplace_back(&c, &found->second);
-  }
-  const auto count = static_cast<std::int64_t>(open.size());
-  parallel_for(worker_count({}, count), count, [&](std::int64_t n, std::size_t) {
-    const auto& [c, made] = open[static_cast<std::size_t>(n)];
-    *made = compile(engine, *c);
-  });
+  compile_missing(engine.kernels, cases, key_of,
+                  [&engine](const Case& c) { return compile(engine, c); });
 }
 
 Binding::Binding(bool is_cuda, const Case& c, const Variant& variant) : tensors(is_cuda) {

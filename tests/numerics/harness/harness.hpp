@@ -8,9 +8,11 @@
 #include <optional>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "lacuna/lacuna.h"
+#include "runtime/base/threads/parallel_for.hpp"
 #include "tests/numerics/harness/tensors.hpp"
 #include "tests/numerics/variants/variants.hpp"
 
@@ -60,8 +62,24 @@ struct TestKernel : CompiledKernel {
   TestKernel(TestEngine& engine, const Case& c);
 };
 
-/// Compiles what these cases ask for on all cores at once, for TestKernel to find: a test of all
-/// variants on a GPU would wait for one after the other.
+/// Adds the kernels of cases that `kernels`, a map by key_of(case), lacks: on all cores at once,
+/// because a test of all variants on a GPU would wait for one after the other.
+template <class Kernels, class AnyCase, class KeyOf, class Compile>
+void compile_missing(Kernels& kernels, const std::vector<AnyCase>& cases, KeyOf key_of,
+                     Compile compile) {
+  std::vector<std::pair<const AnyCase*, CompiledKernel*>> missing;
+  for (const AnyCase& c : cases) {
+    const auto [found, is_new] = kernels.try_emplace(key_of(c), CompiledKernel{});
+    if (is_new) missing.emplace_back(&c, &found->second);
+  }
+  const auto count = static_cast<std::int64_t>(missing.size());
+  parallel_for(worker_count({}, count), count, [&](std::int64_t n, std::size_t) {
+    const auto& [c, made] = missing[static_cast<std::size_t>(n)];
+    *made = compile(*c);
+  });
+}
+
+/// Those of TestKernel.
 void compile_ahead(TestEngine& engine, const std::vector<Case>& cases);
 
 /// A variant's tensors in device or host memory, and the launch arguments that point at them.
