@@ -203,7 +203,7 @@ struct TileSpec {
   Choice<int> stages;  ///< K/V tiles in flight
   Choice<int> warps;
   Choice<TileOrder> order;
-  Choice<int> split_kv;  ///< blocks that share the tiles of a row
+  Choice<int> split_kv;        ///< blocks that share the tiles of a row
   Choice<QueryPlace> queries;  ///< where products with keys take them from
   bool operator==(const TileSpec&) const = default;
 };
