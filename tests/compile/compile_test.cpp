@@ -39,9 +39,9 @@ struct Case {
 };
 
 struct Outcome {
-  std::string row;     ///< as in the table
-  std::string errors;  ///< of the compilation; empty: compiled, or refused by the planner
-  int spill_bytes = 0;
+  std::string row;      ///< as in the table
+  std::string errors;   ///< of the compilation; empty: compiled, or refused by the planner
+  int local_bytes = 0;  ///< of stacks and spills
 };
 
 void add_cases(const std::shared_ptr<const SpecDocument>& attend, std::vector<Case>& cases) {
@@ -216,7 +216,8 @@ Outcome outcome_at(const Case& c, const Names& kernels, const Nvrtc& nvrtc, cach
   }
   if (!check_assembly(plan, made, diagnostics))
     outcome.errors = render(diagnostics, document.source);
-  for (const KernelResources& kernel : made.kernels) outcome.spill_bytes += kernel.spill_bytes;
+  for (const KernelResources& kernel : made.kernels)
+    outcome.local_bytes += kernel.spill_bytes + kernel.stack_bytes;
   outcome.row += kRegisters + registers_text(source, made);
   return outcome;
 }
@@ -226,7 +227,7 @@ Outcome outcome_at(const Case& c, const Names& kernels, const Nvrtc& nvrtc, cach
 Outcome outcome_of(Case c, const Names& kernels, const Nvrtc& nvrtc, cache::Store* store) {
   Outcome outcome = outcome_at(c, kernels, nvrtc, store);
   const std::string first = outcome.row.substr(0, outcome.row.find(kRegisters));
-  while (outcome.spill_bytes > 0 && ++c.options.relief < static_cast<int>(reliefs().size())) {
+  while (outcome.local_bytes > 0 && ++c.options.relief < static_cast<int>(reliefs().size())) {
     outcome = outcome_at(c, kernels, nvrtc, store);
     outcome.row = first + outcome.row.substr(outcome.row.find(kRegisters)) + ", relief " +
                   std::to_string(c.options.relief);
@@ -283,7 +284,7 @@ TEST(Resources, NothingSpillsAndAllIsAsInTheTable) {
   });
   for (const Outcome& outcome : outcomes) {
     EXPECT_EQ(outcome.errors, "") << outcome.row;
-    EXPECT_EQ(outcome.spill_bytes, 0) << outcome.row;
+    EXPECT_EQ(outcome.local_bytes, 0) << outcome.row;
   }
   if (test::is_updating_goldens()) {
     ASSERT_TRUE(knows_registers) << "the table is for another NVRTC: " << info(*nvrtc).path;
@@ -328,7 +329,7 @@ TEST(Resources, ProducersThatConvertDoNotSpill) {
   });
   for (const Outcome& outcome : outcomes) {
     EXPECT_EQ(outcome.errors, "") << outcome.row;
-    EXPECT_EQ(outcome.spill_bytes, 0) << outcome.row;
+    EXPECT_EQ(outcome.local_bytes, 0) << outcome.row;
   }
 }
 
@@ -365,7 +366,7 @@ TEST(Resources, KernelsThatAreShortOfRegistersDoNotSpill) {
     const Case c{name, arch, {.head_dim = 64}, document};
     const Outcome outcome = outcome_at(c, {kernel}, *nvrtc, store.get());
     EXPECT_EQ(outcome.errors, "") << outcome.row;
-    EXPECT_EQ(outcome.spill_bytes, 0) << outcome.row;
+    EXPECT_EQ(outcome.local_bytes, 0) << outcome.row;
   }
 }
 
