@@ -287,7 +287,8 @@ std::string info_of_branches(const KernelState& kernel, std::string KernelState:
   return info.dump();
 }
 
-/// Several, one kernel for each, with the tiles that were measured for it by itself.
+/// A spec with branches: one kernel for each branch, with the tiles that were measured for that
+/// branch alone.
 std::shared_ptr<KernelState> compile_branches(std::shared_ptr<EngineState> engine,
                                               SpecDocument document, const BuildOptions& wanted,
                                               Diagnostics& diagnostics,

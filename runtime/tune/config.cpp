@@ -5,7 +5,8 @@
 namespace lacuna::tune {
 namespace {
 
-/// Other families and the CPU have no choice.
+/// Where the plan takes queries from. In the mma family and on the CPU there is no choice, and it
+/// counts as registers.
 QueryPlace queries_of(const Plan& plan) {
   const AttendPlan& attend = plan.attend;
   const bool is_wgmma = attend.family.value == AttendFamily::kWgmma;

@@ -4,6 +4,7 @@
 
 #include "cache/key.hpp"
 #include "compiler/expr/text/parse.hpp"
+#include "compiler/target/limits.hpp"
 
 namespace lacuna::tune {
 namespace {
@@ -42,11 +43,12 @@ std::vector<T> values_of(const Choice<T>& choice, const std::vector<T>& all, T u
   return choice.is_auto() ? all : choice.values;
 }
 
-/// A spec that writes warps alone has written tile.q: 16 rows for each.
+/// The choice of tile.q. Each warp has a fixed number of rows, so a spec that writes tile.warps
+/// alone has written it.
 Choice<int> rows_of(const TileSpec& tile) {
   if (!tile.q.is_auto() || tile.warps.is_auto()) return tile.q;
   Choice<int> rows;
-  for (const int warps : tile.warps.values) rows.values.push_back(16 * warps);
+  for (const int warps : tile.warps.values) rows.values.push_back(warps * kWarpRows);
   return rows;
 }
 

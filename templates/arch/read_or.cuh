@@ -3,8 +3,8 @@
 
 namespace lacuna {
 
-/// data[offset], of memory that no kernel of the launch writes; `otherwise` if data is null. Two of
-/// the same element are one to the compiler.
+/// data[offset], or `otherwise` if data is null. No kernel of the launch may write that memory. The
+/// compiler may merge two loads of the same element.
 __device__ __forceinline__ int read_or(const int* data, long long offset, int otherwise) {
   int x;
   asm("{\n.reg .pred is_there;\nsetp.ne.u64 is_there, %1, 0;\nmov.b32 %0, %3;\n"

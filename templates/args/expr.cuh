@@ -21,8 +21,8 @@ struct Param {
 static_assert(sizeof(Param<float>) == 48 && sizeof(Param<float, 4>) == 64,
               "the host writes this layout");
 
-// The same in arguments that are copied for each sequence (pipeline/sequences.cuh) or work tile of
-// one (pipeline/work_tile_args.cuh).
+// A parameter in arguments of which blocks make copies: for each sequence (pipeline/sequences.cuh),
+// or for each work tile of a sequence (pipeline/work_tile_args.cuh).
 template <class T, int kRank = 3>
 struct CopiedParam : Param<T, kRank> {};
 
@@ -47,7 +47,8 @@ __device__ __forceinline__ T at(const Param<T, kRank>& param, Index... index) {
   return first[offset];
 }
 
-// Without the value's address, for which all of the copy would have to lie in memory.
+// This does not take the address of `value`: an address in the copy would keep all of the copy in
+// memory, instead of in registers.
 template <class T, int kRank, class... Index>
 __device__ __forceinline__ T at(const CopiedParam<T, kRank>& param, Index... index) {
   return read_or(param.data, offset_at(param, index...), param.value);

@@ -58,7 +58,7 @@ void add_cases(const std::shared_ptr<const SpecDocument>& attend, std::vector<Ca
   for (const int head_dim : {64, 96})
     if (head_dim == 64 || !predicts) add("sm_90a", {.head_dim = head_dim});
   add("sm_90a", {.head_dim = 128, .dtype = DType::kF16});
-  // Attend has code of its own for batches, where nothing is decided before it.
+  // Without a predictor, attend has code of its own for batches of sequences.
   if (!predicts) add("sm_90a", {.head_dim = 128, .batch = BatchLayout::kSequences});
 }
 
@@ -124,7 +124,7 @@ std::string parts_text(const AttendPlan& plan, const VariantSpec& spec) {
   return text + (spec.attention.score.empty() ? "" : " with scores");
 }
 
-/// Which formulas of attend read them.
+/// The formulas of attention, of a spec that has parameters for them to read.
 std::string parameters_text(const VariantSpec& spec) {
   std::string text;
   const auto add = [&](const char* name, const Expr& formula) {

@@ -39,7 +39,8 @@ CompiledKernel compile(const SequenceCase& c) {
   return made;
 }
 
-/// What kernels of cases are kept by: spec, head dim, dtype and layout.
+/// Of a compiled kernel: spec, head dim, dtype, whether keys lie in pages, and whether they are
+/// e4m3.
 using Key = std::tuple<std::string, int, DType, bool, bool>;
 Key key_of(const SequenceCase& c) { return {c.variant, c.d, c.dtype, c.page_tokens > 0, c.e4m3}; }
 std::map<Key, CompiledKernel>& kernels() {
@@ -114,8 +115,8 @@ TEST(Sequences, AnyBatchAgreesWithTheOracle) {
   }
 }
 
-/// Rows that are no whole panels of a tile, of a few queries of many keys, which are shared out,
-/// too.
+/// Head dims that are no multiples of 64. Of a few queries of many keys, several blocks share the
+/// keys and merge their results.
 TEST(Sequences, RowsNeedNotBeWholePanels) {
   std::uint32_t seed = 0;
   for (const int d : {80, 96, 112}) {

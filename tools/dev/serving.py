@@ -150,6 +150,15 @@ def medians(torch, subjects, seconds):
     return {name: statistics.median(times) for name, times in interleave(torch, subjects, seconds).items()}
 
 
+def checked_medians(torch, subjects, outputs, reference, seconds):
+    """Runs each subject once; errors of outputs against the reference's, and then times in turns."""
+    for subject in subjects.values():
+        subject.call()
+    torch.cuda.synchronize()
+    errors = {key: error_of(o, outputs[reference]) for key, o in outputs.items()}
+    return errors, medians(torch, subjects, seconds)
+
+
 def against_peers(torch, engine, options, lengths, name, page_tokens=(), splits=()):
     """Ours, with pages and with splits, next to both of PyTorch's kernels."""
     batch = Batch(torch, engine, lengths)
@@ -164,12 +173,8 @@ def against_peers(torch, engine, options, lengths, name, page_tokens=(), splits=
             subjects[peer], outputs[peer] = batch.peer(getattr(torch.nn.attention.SDPBackend, peer))
         except RuntimeError as error:
             print(f"  {peer}: {str(error).splitlines()[0]}")
-    for subject in subjects.values():
-        subject.call()
-    torch.cuda.synchronize()
-    reference = outputs.get("CUDNN_ATTENTION", outputs.get("FLASH_ATTENTION"))
-    errors = {key: error_of(o, reference) for key, o in outputs.items()}
-    times = medians(torch, subjects, options.seconds)
+    reference = "CUDNN_ATTENTION" if "CUDNN_ATTENTION" in outputs else "FLASH_ATTENTION"
+    errors, times = checked_medians(torch, subjects, outputs, reference, options.seconds)
     read = sum(n_k for _, n_k in lengths) * HEADS_KV * HEAD_DIM * 2 * 2
     row = {"point": name, "time_us": times, "ratio": {key: round(t / times["lacuna"], 3) for key, t in times.items()},
            "rel_l1": errors, "tb_per_s": round(read / times["lacuna"] / 1e6, 3)}
@@ -210,11 +215,7 @@ def against_16_bits(torch, engine, options, lengths, name, spec):
     subjects["e4m3"], outputs["e4m3"] = batch.launch(spec, codes=True)
     for tokens in (16, 64):
         subjects[f"e4m3, pages{tokens}"], outputs[f"e4m3, pages{tokens}"] = batch.launch(spec, tokens, codes=True)
-    for subject in subjects.values():
-        subject.call()
-    torch.cuda.synchronize()
-    errors = {key: error_of(o, outputs["16 bits"]) for key, o in outputs.items()}
-    times = medians(torch, subjects, options.seconds)
+    errors, times = checked_medians(torch, subjects, outputs, "16 bits", options.seconds)
     speed = {key: round(times["16 bits"] / t, 3) for key, t in times.items()}
     print(f"e4m3, {name}: " + ", ".join(f"{key} {t:.1f} us ({speed[key]:.3f} x)" for key, t in times.items()) +
           f"; rel L1 {max(errors.values()):.1e}", flush=True)
@@ -279,11 +280,7 @@ def by_family(torch, engine, options, name, spec, heads, parameters):
         for key, family, page_tokens in (("lacuna", "", 0), ("pages64", "", 64), ("mma", "mma", 0)):
             os.environ["LACUNA_ATTEND_FAMILY"] = family
             subjects[key], outputs[key] = batch.launch(spec, page_tokens, parameters=tensors)
-        for subject in subjects.values():
-            subject.call()
-        torch.cuda.synchronize()
-        errors = {key: error_of(o, outputs["mma"]) for key, o in outputs.items()}
-        times = medians(torch, subjects, options.seconds)
+        errors, times = checked_medians(torch, subjects, outputs, "mma", options.seconds)
         ratio = {key: round(t / times["mma"], 3) for key, t in times.items()}
         print(f"{name}, {what}: " + ", ".join(f"{key} {t:.1f} us ({ratio[key]:.3f})" for key, t in times.items()) +
               f"; rel L1 {max(errors.values()):.1e}", flush=True)

@@ -149,9 +149,9 @@ bool TuneSearch::open_subject() {
   return true;
 }
 
-/// Compiles a candidate and those that come after it, one on each core: more would take a short
-/// budget before any is measured. If a batch fails, each is compiled by itself, to find the one
-/// that does not compile. False: interrupted.
+/// Compiles this candidate and the next ones, as many as there are cores: with more, a short budget
+/// would end before any is measured. If a batch fails, its candidates are compiled one by one, to
+/// find the one that does not compile. False: interrupted.
 bool TuneSearch::prepare_from(int id) {
   if (!prepares_many_ || prepared_.contains(id)) return true;
   const auto& ids = findings_.ordered.ids;

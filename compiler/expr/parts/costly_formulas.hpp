@@ -9,8 +9,8 @@
 
 namespace lacuna {
 
-/// Instructions of attention.score for each score (instruction_count.hpp), and whether it stands in
-/// a loop.
+/// How many instructions attention.score takes for each score (instruction_count.hpp), and whether
+/// a kernel evaluates it in a loop over blocks of keys.
 struct FormulaLengths {
   int of_score = 0;    ///< of core and rest, with one reading of its elements
   int of_indices = 0;  ///< of its elements where each is read by its indices

@@ -115,6 +115,15 @@ void note_tuned(const TunedTiles& tuned, const Choice<T>& choice, Chosen<T>& val
   value.reason = tuned.record;
 }
 
+/// The value becomes the measured one, if there is one that the spec allows.
+template <class T>
+void take_measured(const PassContext& context, const std::optional<T>& measured,
+                   const Choice<T>& choice, Chosen<T>& value) {
+  if (!measured || !choice.admits(*measured)) return;
+  value.value = *measured;
+  note_tuned(*context.tuned, choice, value);
+}
+
 /// The first legal shape; one that spills only if all do.
 std::optional<TileShape> choose_shape(const PassContext& context, const Program& program,
                                       const TileRequest& request,
@@ -195,11 +204,8 @@ Chosen<TileOrder> choose_order(const PassContext& context, const TileRequest& re
   Chosen<TileOrder> order =
       choice.is_auto() ? usual
                        : chosen(choice, request.gathers ? usual.value : choice.values.front(), "");
-  const TunedTiles* tuned = context.tuned;
-  if (tuned == nullptr || !tuned->order || request.gathers) return order;
-  if (!choice.admits(*tuned->order)) return order;
-  order.value = *tuned->order;
-  note_tuned(*tuned, choice, order);
+  if (context.tuned != nullptr && !request.gathers)
+    take_measured(context, context.tuned->order, choice, order);
   return order;
 }
 
@@ -218,24 +224,18 @@ Chosen<int> choose_split_kv(const PassContext& context, const TileRequest& reque
   if (!against.empty()) return {1, choice.is_auto() ? Origin::kDefault : Origin::kDerived, against};
   const int usual = choice.is_auto() ? 1 : choice.values.front();
   Chosen<int> split = chosen(choice, usual, "rows are split only where a measurement was better");
-  const TunedTiles* tuned = context.tuned;
-  if (tuned == nullptr || tuned->split_kv == 0) return split;
-  if (!choice.admits(tuned->split_kv)) return split;
-  split.value = tuned->split_kv;
-  note_tuned(*tuned, choice, split);
+  if (context.tuned != nullptr && context.tuned->split_kv > 0)
+    take_measured(context, std::optional(context.tuned->split_kv), choice, split);
   return split;
 }
 
-/// Where registers have room for them; choose_wgmma finds out.
+/// Where products take queries from, by the spec, a measurement and the relief. Whether registers
+/// have room for them is known only with the shape (choose_wgmma.cpp).
 Chosen<QueryPlace> choose_queries(const PassContext& context, const TileRequest& request) {
   const Choice<QueryPlace>& choice = request.spec.queries;
   const QueryPlace usual = choice.is_auto() ? QueryPlace::kRegisters : choice.values.front();
   Chosen<QueryPlace> queries = chosen(choice, usual, "products need not read them again");
-  const TunedTiles* tuned = context.tuned;
-  if (tuned != nullptr && tuned->queries && choice.admits(*tuned->queries)) {
-    queries.value = *tuned->queries;
-    note_tuned(*tuned, choice, queries);
-  }
+  if (context.tuned != nullptr) take_measured(context, context.tuned->queries, choice, queries);
   if (!context.relief.keeps_queries && choice.admits(QueryPlace::kSharedMemory))
     return {QueryPlace::kSharedMemory, Origin::kDerived, std::string(context.relief.reason)};
   return queries;

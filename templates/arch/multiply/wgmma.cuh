@@ -101,7 +101,7 @@ __device__ void wgmma_four_from_registers(float (&d)[kBlocks][4], const u32 (*a)
                                           const unsigned long long (&b)[4], bool adds);
 
 // One specialisation for each N and element type. R: registers of the accumulator; the operands
-// after them are %R, ... Only values have rows that are no whole panels.
+// after them are %R, ... N of 80, 96 and 112 is for values alone.
 #define LACUNA_WGMMA_SHAPE(ELEMENT, N) \
   "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." #ELEMENT "." #ELEMENT " {"
 #define LACUNA_WGMMA_FROM_REGISTERS(ELEMENT, N, R, R1, R2, R3, R4, R5, B, TRANSPOSED)          \

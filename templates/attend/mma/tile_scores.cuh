@@ -27,7 +27,7 @@ __device__ __forceinline__ void find_lane_keys(int (&k)[2], const Block& at, int
   }
 }
 
-/// body(block, accumulator, query token, key token) for each score of this lane.
+/// Calls body(block, accumulator, query token, key token) for each score of this lane.
 template <class Block, class Body>
 __device__ __forceinline__ void for_each_score(const Block& at, int j, Body body) {
   using Shape = typename Block::Shape;

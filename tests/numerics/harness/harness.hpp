@@ -79,7 +79,7 @@ void compile_missing(Kernels& kernels, const std::vector<AnyCase>& cases, KeyOf 
   });
 }
 
-/// Those of TestKernel.
+/// Compiles the kernels of these cases, which TestKernel then finds.
 void compile_ahead(TestEngine& engine, const std::vector<Case>& cases);
 
 /// A variant's tensors in device or host memory, and the launch arguments that point at them.

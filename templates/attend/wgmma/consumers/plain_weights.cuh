@@ -11,14 +11,14 @@ namespace lacuna {
 template <class State, int kBlocks>
 __device__ __forceinline__ void weigh_each(const State& at, float (&scores)[kBlocks][4]) {
   using Config = typename State::Config;
-  constexpr bool kSquashes = weight_kind<Config>() == WeightKind::kSigmoid;
-  if constexpr (!kSquashes && Config::kHasScore) return;
+  constexpr WeightKind kKind = weight_kind<Config>();
+  if constexpr (kKind != WeightKind::kSigmoid && Config::kHasScore) return;
 #pragma unroll
   for (int n = 0; n < kBlocks; ++n) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       float& score = scores[n][i];
-      if constexpr (kSquashes) {
+      if constexpr (kKind == WeightKind::kSigmoid) {
         score = sigmoid_approx(score, Config::kHasScore ? 1.0f : at.to_log2);
       } else {
         score *= at.unit();

@@ -115,8 +115,9 @@ __device__ __forceinline__ SharesOfRow weigh_shares(const float* lse, long long 
   return row;
 }
 
-/// O and LSE of one row from its shares; by a whole warp, whose lanes have pairs of elements, 64
-/// elements apart. Of rows that are no whole panels some lanes have one less.
+/// O and LSE of one row from its shares; by a whole warp. A lane has pairs of neighbouring
+/// elements, each 64 elements behind the one before; where a row is not a multiple of 64 elements,
+/// some lanes have one pair less.
 template <class Config, class Hooks, class Args>
 __device__ __forceinline__ void merge_row(const Args& args, const SequenceTile& row, int q, int h) {
   using Element = typename Config::Element;
