@@ -107,13 +107,14 @@ TensorMapFields map_of_tensor(const Program& program, const LaunchProgram& launc
 }
 
 /// The same of a batch of sequences, whose boxes depend on the launch.
-TensorMapFields map_of_sequences(const Program& program, const LaunchProgram& launch,
+TensorMapFields map_of_sequences(const Plan& plan, const LaunchProgram& launch,
                                  const BlockMap& map) {
+  const Program& program = plan.program;
   TensorMapFields fields = map_of_tensor(program, launch, map);
   const bool is_of_queries = map.role == TensorRole::kQ || map.role == TensorRole::kO;
   if (is_of_queries) {
     fields.box_rows_field = find_named(launch.fields, "group_queries");
-    fields.box_heads_field = find_named(launch.fields, "heads_per_kv");
+    if (packs_heads(plan)) fields.box_heads_field = find_named(launch.fields, "heads_per_kv");
   }
   fields.has_pages = !is_of_queries && program.batch == BatchLayout::kPages;
   return fields;
@@ -191,7 +192,7 @@ std::vector<TensorMapFields> bind_maps(const Plan& plan, const LaunchProgram& la
   for (const BlockMap& map : attend_maps()) {
     maps.push_back(has_bytes(attend_of(plan.program), map.role)
                        ? map_of_bytes(plan.program, launch, map)
-                   : has_sequences ? map_of_sequences(plan.program, launch, map)
+                   : has_sequences ? map_of_sequences(plan, launch, map)
                                    : map_of_tensor(plan.program, launch, map));
     maps.back().offset = offset;
     offset += kTensorMapBytes;

@@ -21,24 +21,36 @@ int add_sum(LaunchProgram& program, std::string name, int first, int second) {
   return static_cast<int>(program.values.size()) - 1;
 }
 
-/// Slot behind slot of those that are shared, or of those that are not; the end of the last one is
-/// the size of all. -1: there are none.
-int add_slots(const std::vector<Slot>& slots, bool is_shared, LaunchProgram& program) {
+const char* name_of_begin(SlotRegion region) {
+  switch (region) {
+    case SlotRegion::kShared:
+      return "shared.begin";
+    case SlotRegion::kBatch:
+      return "batch.begin";
+    case SlotRegion::kOwn:
+      return "workspace.begin";
+  }
+  return "";
+}
+
+/// Slot behind slot of a region; the end of the last one is the size of all. -1: there are none.
+int add_slots(const std::vector<Slot>& slots, SlotRegion region, LaunchProgram& program) {
   int end = -1;
   for (const Slot& slot : slots) {
-    if (slot.is_shared != is_shared) continue;
-    if (end < 0) end = add_value(program, is_shared ? "shared.begin" : "workspace.begin", "0");
+    if (slot.region != region) continue;
+    if (end < 0) end = add_value(program, name_of_begin(region), "0");
     const std::string name = slot.name;
     const int size = add_value(program, name + ".size", slot.units);
-    program.slots.push_back({name, end, size, slot.cleared, slot.is_shared});
+    program.slots.push_back({name, end, size, slot.cleared, slot.region});
     end = add_sum(program, name + ".end", end, size);
   }
   return end;
 }
 
 void add_workspace(const std::vector<Slot>& slots, LaunchProgram& program) {
-  program.shared_value = add_slots(slots, true, program);
-  program.workspace_value = add_slots(slots, false, program);
+  program.shared_value = add_slots(slots, SlotRegion::kShared, program);
+  program.batch_value = add_slots(slots, SlotRegion::kBatch, program);
+  program.workspace_value = add_slots(slots, SlotRegion::kOwn, program);
   program.kept_slot = find_slot(program, "kept");
 }
 

@@ -49,6 +49,7 @@ bool evaluate_launch_values(const LaunchProgram& program, const LaunchShape& sha
   bindings.set(Variable::kNB, launch_entries(program, shape));
   bindings.set(Variable::kNH, shape.n_h);
   bindings.set(Variable::kNHKv, shape.n_h_kv);
+  bindings.set(Variable::kNSequences, shape.n_b);
   bindings.set(Variable::kNQ, shape.n_q);
   bindings.set(Variable::kNK, shape.n_k);
   bindings.set(Variable::kSmCount, sm_count);

@@ -68,9 +68,7 @@ struct WorkspaceSlot {
   int offset = 0;        ///< index into values
   int size = 0;          ///< index into values
   bool cleared = false;  ///< filled with zeros by each launch, before its kernels
-  /// Handed on from branch to branch. Shared slots have offsets of their own, from 0 on, and lie
-  /// in front of all others, where every branch finds them.
-  bool is_shared = false;
+  SlotRegion region = SlotRegion::kOwn;
 };
 
 struct KernelLaunch {
@@ -87,14 +85,16 @@ struct KernelLaunch {
 
 struct LaunchProgram {
   std::vector<LaunchValue> values;
-  int workspace_value = -1;  ///< index into values: workspace in units of 256 bytes; -1: none
-  int shared_value = -1;     ///< the same of the shared slots, which that leaves out; -1: none
+  /// Index into values: units of a piece of the workspace; -1: it has no slots.
+  int workspace_value = -1;
+  int batch_value = -1;   ///< the same of the slots of the whole batch, which lie before
+  int shared_value = -1;  ///< the same of the shared slots, which lie before these
   std::vector<WorkspaceSlot> slots;
   /// The slot of the kept bits; the data of a selection of the caller takes its place. -1: none.
   int kept_slot = -1;
   int reuse = 1;  ///< launches that one decision serves
-  /// Of a batch of sequences: the values are those of one sequence at the most that it may have,
-  /// and the workspace has a piece for each, one behind the other.
+  /// Of a batch of sequences: n_b counts as 1 in the values, which are those of one sequence at the
+  /// most that it may have, and the workspace has a piece for each, one behind the other.
   bool each_sequence = false;
   std::uint32_t args_bytes = 0;
   std::vector<ArgField> fields;       ///< of the argument block; bytes without a field are 0

@@ -80,11 +80,12 @@ std::string padded(std::string text, std::size_t width) {
 std::string print_workspace(const LaunchProgram& program) {
   const char* const of_each = program.each_sequence ? " bytes for each sequence\n" : " bytes\n";
   std::string text;
-  const auto add = [&](const char* what, int value) {
-    if (value >= 0) text += what + (" 256 * " + value_name(program, value)) + of_each;
+  const auto add = [&](const char* what, int value, const char* unit) {
+    if (value >= 0) text += what + (" 256 * " + value_name(program, value)) + unit;
   };
-  add("shared", program.shared_value);
-  add("workspace", program.workspace_value);
+  add("shared", program.shared_value, of_each);
+  add("batch", program.batch_value, " bytes\n");
+  add("workspace", program.workspace_value, of_each);
   for (std::size_t i = 0; i < program.slots.size(); ++i) {
     const WorkspaceSlot& slot = program.slots[i];
     text += "  slot " + padded(slot.name, 18) + "at " +

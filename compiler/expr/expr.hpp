@@ -132,8 +132,9 @@ enum class Variable : std::uint8_t {
   kGap,  // gate
   kNH,   // query heads
   kNB,
-  kNHKv,     // launch: batch entries, KV heads
-  kSmCount,  // launch: multiprocessors of the device
+  kNHKv,        // launch: batch entries, KV heads
+  kNSequences,  // launch: batch entries, also where the values are those of each of them
+  kSmCount,     // launch: multiprocessors of the device
   kIndexH,
   kIndexD,  // index vectors: head, element
 };

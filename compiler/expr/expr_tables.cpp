@@ -39,6 +39,7 @@ constexpr std::array kVariables = std::to_array<VariableInfo>({
     {Variable::kNH, "n_h", kI32, "number of query heads"},
     {Variable::kNB, "n_b", kI32, "number of batch entries"},
     {Variable::kNHKv, "n_h_kv", kI32, "number of key-value heads"},
+    {Variable::kNSequences, "n_sequences", kI32, "number of sequences"},
     {Variable::kSmCount, "sm_count", kI32, "number of multiprocessors of the device"},
     {Variable::kIndexH, "index_h", kI32, "index head"},
     {Variable::kIndexD, "index_d", kI32, "element of an index vector"},
@@ -96,8 +97,8 @@ constexpr std::array kSites = std::to_array<SiteInfo>({
     {Site::kTile, "tile", kBool, "a property of the tile, derived from attention.mask",
      kBounds | kEntry},
     {Site::kLaunch, "launch", kI32, "a size or count that a launch needs",
-     bits(Variable::kNB, Variable::kNH, Variable::kNHKv, Variable::kNQ, Variable::kNK,
-          Variable::kSmCount)},
+     bits(Variable::kNB, Variable::kNH, Variable::kNHKv, Variable::kNSequences, Variable::kNQ,
+          Variable::kNK, Variable::kSmCount)},
 });
 
 using enum ExprOp;

@@ -54,6 +54,13 @@ enum class FieldSource : std::uint8_t {
 /// Sizes and offsets in the workspace count this many bytes, so that 32 bits hold them.
 inline constexpr int kWorkspaceUnitBytes = 256;
 
+/// Where in the workspace a slot lies. Slots of a region have offsets of their own, from 0 on.
+enum class SlotRegion : std::uint8_t {
+  kShared,  ///< in front, where every branch finds it: handed on from branch to branch
+  kBatch,   ///< behind that: one of all sequences together
+  kOwn,     ///< last; where each sequence has a piece, one behind the other, a slot of each piece
+};
+
 /// The parts of the argument block that not every program has.
 struct BlockParts {
   bool wgmma = false;  ///< maps and schedule

@@ -37,9 +37,7 @@ struct Slot {
   const char* name;
   std::string units;
   bool cleared = false;  ///< WorkspaceSlot::cleared
-  /// Handed on from branch to branch of a spec: it lies in all of them in the same place, before
-  /// what is of one alone.
-  bool is_shared = false;
+  SlotRegion region = SlotRegion::kOwn;
 };
 
 /// A member of the argument block that in this program comes from elsewhere than its table says.

@@ -43,7 +43,7 @@ std::vector<Slot> workspace_of(const Kernels& kernels) {
     for (std::size_t n = 1; n < one.sizes.size(); ++n)
       slots.back().units = "max(" + slots.back().units + ", " + one.sizes[n] + ")";
   }
-  std::ranges::stable_partition(slots, &Slot::is_shared);
+  std::ranges::stable_sort(slots, {}, &Slot::region);
   return slots;
 }
 
@@ -72,6 +72,15 @@ Chosen<int> registers_of(const Kernel& kernel, const Target& target) {
               " on a multiprocessor: " + blocks.reason};
 }
 
+/// Of a batch of sequences: has the workspace a piece for each? Attend of the wgmma family needs
+/// none, but what kernels before it leave in the workspace has the lengths of each sequence.
+bool has_pieces(const LoweredPlan& lowered, const Plan& plan) {
+  if (!lowered.parts.sequences) return false;
+  return !has_sequence_tiles(plan) || std::ranges::any_of(lowered.slots, [](const Slot& slot) {
+    return slot.region == SlotRegion::kOwn;
+  });
+}
+
 bool has_other_ops(const Program& program) {
   return std::ranges::any_of(program.nodes, [](const Node& node) {
     return !std::holds_alternative<Input>(node.op) && !std::holds_alternative<Attend>(node.op);
@@ -85,13 +94,14 @@ LoweredPlan lower_plan(const Plan& plan) {
   for (const auto lowering : kLowerings) append_kernels(lowered.kernels, lowering(plan));
   for (Kernel& kernel : lowered.kernels) kernel.registers = registers_of(kernel, plan.target);
   lowered.parts = {.wgmma = plan.attend.family.value == AttendFamily::kWgmma,
-                   .split = plan.attend.split_kv.value > 1 && !packs_heads(plan),
+                   .split = plan.attend.split_kv.value > 1 && !has_sequence_tiles(plan),
                    .sequences = plan.program.batch != BatchLayout::kUniform,
                    .predict = has_other_ops(plan.program),
                    .kv_scales = plan.program.kv == KvFormat::kE4M3,
                    .branch = find_op<MergeBranch>(plan.program) != nullptr,
                    .pairs = attend_of(plan.program).pairs};
-  lowered.each_sequence = lowered.parts.sequences && !packs_heads(plan);
+  lowered.slots = workspace_of(lowered.kernels);
+  lowered.each_sequence = has_pieces(lowered, plan);
   lowered.sizes = attend_sizes(plan);
   if (lowered.parts.predict) {
     for (NamedSize& size : predict_sizes(plan.program)) lowered.sizes.push_back(std::move(size));
@@ -100,7 +110,6 @@ LoweredPlan lower_plan(const Plan& plan) {
     if (kernel.name == "attend") continue;  // whose sizes come first
     lowered.sizes.insert(lowered.sizes.end(), kernel.sizes.begin(), kernel.sizes.end());
   }
-  lowered.slots = workspace_of(lowered.kernels);
   // No item of a split work tile could clear its row's reports before all others; and reports have
   // rows and tiles for the longest sequence.
   if (lowered.parts.split || (lowered.parts.sequences && !packs_heads(plan)))
@@ -109,7 +118,7 @@ LoweredPlan lower_plan(const Plan& plan) {
 }
 
 bool runs_each_sequence(const LoweredPlan& lowered, const Kernel& kernel) {
-  return lowered.parts.sequences && (lowered.each_sequence || kernel.name != "attend");
+  return lowered.parts.sequences && (!lowered.parts.wgmma || kernel.name != "attend");
 }
 
 }  // namespace lacuna

@@ -29,7 +29,7 @@ bool lanes_open_gate(const Gate& gate) {
 std::string chain_objection(const WgmmaShape& shape, const Attend& attend) {
   if (shape.gathers) return "of gathered keys the next ones are known too late";
   if (shape.work_tiles > 1) return "of two lists the next tiles are known too late";
-  if (shape.packs_heads) return "of sequences the next item is known too late";
+  if (shape.has_sequence_tiles) return "of sequences the next item is known too late";
   if (shape.warpgroups() != 2)
     return std::to_string(shape.warpgroups()) + " warpgroups have no registers for queries";
   if (widest_row(shape) > 2 * kPanelElements)
@@ -96,9 +96,10 @@ Chosen<GatePolicy> choose_gate_policy(const WgmmaShape& shape, Consumer consumer
   return {GatePolicy::kTileVotes, Origin::kDerived, "one lane can tell that a tile counts"};
 }
 
-Chosen<TileWalk> choose_walk(const Attend& attend, bool packs_heads, int work_tiles) {
-  if (packs_heads)
-    return {TileWalk::kSequence, Origin::kDerived, "a batch of sequences, and heads are packed"};
+Chosen<TileWalk> choose_walk(const Attend& attend, bool has_sequence_tiles, int work_tiles) {
+  if (has_sequence_tiles && attend.list_indices >= 0)
+    return {TileWalk::kSequenceList, Origin::kDerived, "a batch of sequences, and lists"};
+  if (has_sequence_tiles) return {TileWalk::kSequence, Origin::kDerived, "a batch of sequences"};
   if (attend.columns >= 0)
     return {TileWalk::kGather, Origin::kDerived, "tiles of the keys that are gathered"};
   if (attend.list_indices < 0)
@@ -172,7 +173,7 @@ Consumer consumer_of(const WgmmaShape& shape, const Attend& attend) {
 void note_wgmma_variant(const WgmmaShape& shape, const Program& program, AttendPlan& plan) {
   const Attend& attend = attend_of(program);
   plan.consumer = choose_consumer(shape, attend);
-  plan.walk = choose_walk(attend, shape.packs_heads, shape.work_tiles);
+  plan.walk = choose_walk(attend, shape.has_sequence_tiles, shape.work_tiles);
   plan.producer = choose_producer(shape, program.batch, plan.consumer.value);
   plan.keys = choose_row_slots(attend);
   plan.values = choose_value_slots(attend);

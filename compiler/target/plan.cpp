@@ -3,9 +3,13 @@
 
 namespace lacuna {
 
-bool packs_heads(const Plan& plan) {
+bool has_sequence_tiles(const Plan& plan) {
   return plan.attend.family.value == AttendFamily::kWgmma &&
          plan.program.batch != BatchLayout::kUniform;
+}
+
+bool packs_heads(const Plan& plan) {
+  return has_sequence_tiles(plan) && !has_tiles_of_heads(attend_of(plan.program));
 }
 
 std::string_view name_of(Origin origin) {

@@ -83,8 +83,9 @@ using PassObserver =
 Plan make_plan(const SpecDocument& document, const BuildOptions& options, const Target& target,
                Diagnostics& diagnostics, const PassObserver& observer = {});
 
-/// Are the heads of a KV head rows of one work tile, and do sequences come as a schedule says that
-/// the device makes?
+/// Do work tiles of a batch of sequences come as a schedule says that the device makes?
+bool has_sequence_tiles(const Plan& plan);
+/// Of these: are all heads of a KV head rows of one work tile?
 bool packs_heads(const Plan& plan);
 
 std::string_view name_of(Origin);

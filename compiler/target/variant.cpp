@@ -66,6 +66,8 @@ Part part_of(TileWalk walk) {
       return {"GatherWalk", "lacuna::GatherWalk<Config, Args>"};
     case TileWalk::kSequence:
       return {"SequenceWalk", "lacuna::SequenceWalk<lacuna::MaskWalk<Config, Hooks, Args>, Args>"};
+    case TileWalk::kSequenceList:
+      return {"SequenceWalk", "lacuna::SequenceWalk<lacuna::ListWalk<Config, Hooks, Args>, Args>"};
   }
   return {};
 }
@@ -125,7 +127,8 @@ std::string device_type(TileWalk walk, bool is_split) {
   return is_split && is_whole ? "lacuna::ShareWalk<" + type + ", Config, Args>" : type;
 }
 std::string_view row_type(TileWalk walk) {
-  return walk == TileWalk::kSequence ? "lacuna::SequenceTile" : "lacuna::WorkTile";
+  const bool is_of_sequence = walk == TileWalk::kSequence || walk == TileWalk::kSequenceList;
+  return is_of_sequence ? "lacuna::SequenceTile" : "lacuna::WorkTile";
 }
 std::string slot_type(OperandRows rows, std::string_view count, std::string_view box_rows,
                       std::string_view head_dim) {

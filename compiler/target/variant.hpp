@@ -37,11 +37,12 @@ enum class OperandRows : std::uint8_t {
 
 /// Which tiles of keys a work tile visits, and in which order.
 enum class TileWalk : std::uint8_t {
-  kMask,      ///< all that the mask leaves
-  kList,      ///< those of its list
-  kTwoLists,  ///< those of the lists of two work tiles, which a block takes together
-  kGather,    ///< tiles of its list of keys
-  kSequence,  ///< an item's share of all that the mask leaves, in a batch of sequences
+  kMask,          ///< all that the mask leaves
+  kList,          ///< those of its list
+  kTwoLists,      ///< those of the lists of two work tiles, which a block takes together
+  kGather,        ///< tiles of its list of keys
+  kSequence,      ///< an item's share of all that the mask leaves, in a batch of sequences
+  kSequenceList,  ///< the same of its list
 };
 
 /// The part of a kernel that computes scores, softmax and output. The first two belong to the mma

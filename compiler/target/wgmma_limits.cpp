@@ -21,7 +21,7 @@ WgmmaBlock block_of(const WgmmaShape& shape) {
           .qk_bits = shape.qk_bits,
           .v_bits = shape.v_bits,
           .ring_bytes = shape.gathers ? column_ring_bytes(shape.work_tiles) : 0,
-          .packs_heads = shape.packs_heads,
+          .has_sequence_tiles = shape.has_sequence_tiles,
           .code_places = shape.code_places,
           .has_column_bias = shape.has_column_bias};
 }
@@ -74,8 +74,9 @@ bool has_long_bounds(const Attend& attend) {
 }
 
 WgmmaRegisters registers_of(const WgmmaShape& shape) {
-  return wgmma_registers(shape.warpgroups(), {shape.gathers, shape.work_tiles > 1,
-                                              shape.packs_heads, shape.e4m3_rows, shape.asks_mask});
+  return wgmma_registers(shape.warpgroups(),
+                         {shape.gathers, shape.work_tiles > 1, shape.has_sequence_tiles,
+                          shape.e4m3_rows, shape.asks_mask});
 }
 
 }  // namespace lacuna

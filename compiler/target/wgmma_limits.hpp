@@ -28,12 +28,13 @@ struct WgmmaShape {
   int qk_bits = 16, v_bits = 16;
   bool has_lists = false;  ///< of key tiles
   bool has_gate = false;
-  bool splits_kv = false;    ///< results are partial: in f32, to addresses that take registers
-  bool packs_heads = false;  ///< of sequences: rows are those of all heads of a KV head
-  int head_dim_v = 0;        ///< of V and the output, read by value_dim
-  bool asks_mask = false;    ///< who walks asks about each tile, and the questions are long
-  bool e4m3_rows = false;    ///< keys and values are loaded as codes, to places of their own
-  int code_places = 0;       ///< such places
+  bool splits_kv = false;  ///< results are partial: in f32, to addresses that take registers
+  bool has_sequence_tiles = false;  ///< work tiles are those of sequences
+  bool packs_heads = false;         ///< of these: rows are those of all heads of a KV head
+  int head_dim_v = 0;               ///< of V and the output, read by value_dim
+  bool asks_mask = false;           ///< who walks asks about each tile, and the questions are long
+  bool e4m3_rows = false;           ///< keys and values are loaded as codes, to places of their own
+  int code_places = 0;              ///< such places
   int block_rows() const { return tile_q * work_tiles; }                         ///< queries
   int warpgroups() const { return block_rows() / kWarpgroupRows; }               ///< that compute
   int warps() const { return warpgroups() * kWarpgroupThreads / kWarpThreads; }  ///< that compute

@@ -72,14 +72,27 @@ std::int64_t integer_of(const LaunchProgram& program, const ArgField& field,
 
 }  // namespace
 
+std::size_t batch_bytes(const LaunchProgram& program, const std::int32_t* values) {
+  if (program.batch_value < 0) return 0;
+  return static_cast<std::size_t>(values[program.batch_value]) * kWorkspaceUnitBytes;
+}
+
 void* slot_address(const LaunchProgram& program, std::size_t index, const LaunchMemory& memory,
                    const std::int32_t* values) {
   if (static_cast<int>(index) == program.kept_slot && memory.kept != nullptr) return memory.kept;
   const WorkspaceSlot& slot = program.slots[index];
   if (values[slot.size] == 0) return nullptr;
   const std::size_t offset = static_cast<std::size_t>(values[slot.offset]) * kWorkspaceUnitBytes;
-  if (slot.is_shared) return static_cast<std::byte*>(memory.shared) + memory.pieces * offset;
-  return static_cast<std::byte*>(memory.workspace) + offset;
+  std::byte* const own = static_cast<std::byte*>(memory.workspace);
+  switch (slot.region) {
+    case SlotRegion::kShared:
+      return static_cast<std::byte*>(memory.shared) + memory.pieces * offset;
+    case SlotRegion::kBatch:
+      return own + offset;
+    case SlotRegion::kOwn:
+      break;
+  }
+  return own + batch_bytes(program, values) + offset;
 }
 
 ClearedReport cleared_report(const BoundLaunch& bound, TensorRole role) {

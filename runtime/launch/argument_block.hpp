@@ -18,6 +18,8 @@ struct LaunchMemory {
   std::size_t pieces = 1;     ///< of the workspace: shared slots have rows of all of them together
 };
 
+/// Of the slots of a whole batch.
+std::size_t batch_bytes(const LaunchProgram& program, const std::int32_t* values);
 /// Where a slot of the program begins; null if it is empty.
 void* slot_address(const LaunchProgram& program, std::size_t index, const LaunchMemory& memory,
                    const std::int32_t* values);

@@ -7,6 +7,7 @@
 #include "compiler/ir/shift_positions.hpp"
 #include "compiler/spec/table/bands.hpp"
 #include "runtime/base/whole_tiles.hpp"
+#include "runtime/launch/argument_block.hpp"
 #include "runtime/launch/tensors/tensor_check.hpp"
 #include "runtime/launch/tensors/tensor_rules.hpp"
 
@@ -94,7 +95,8 @@ WorkspaceBytes workspace_parts(const LaunchProgram& program, const LaunchShape& 
   const auto bytes_of = [&](int value) {
     return value < 0 ? 0 : static_cast<std::size_t>(values[value]) * kWorkspaceUnitBytes * pieces;
   };
-  return {bytes_of(program.shared_value), bytes_of(program.workspace_value)};
+  return {bytes_of(program.shared_value),
+          batch_bytes(program, values) + bytes_of(program.workspace_value)};
 }
 
 const lacuna_branch_args* args_of_branch(const lacuna_launch_args& args, std::string_view name) {

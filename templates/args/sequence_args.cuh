@@ -15,7 +15,7 @@ struct SequenceArgs {
   const int* k_begin;  ///< [n_b] first row of each sequence in k and v; of pages null
   const int* pages;    ///< [n_b, pages_stride]: k and v are [pages, heads_kv, page_tokens, d]
   long long pages_stride;
-  long long workspace_bytes;  ///< mma family: of a sequence, one behind the other
+  long long workspace_bytes;  ///< of a sequence's piece, one behind the other
   int page_tokens;            ///< of pages a power of two
   int tile_q, tile_k;         ///< of attend and its reports, in tokens
   int keep_q, keep_k;         ///< of the predictor
@@ -31,6 +31,14 @@ __device__ __forceinline__ int admitted_extent(int tokens, int most) {
   return larger(smaller(tokens, most), 0);
 }
 
+/// To the sequence's piece of the workspace.
+template <class T>
+__device__ __forceinline__ void move_by(T*& slot, long long bytes) {
+  if (slot == nullptr) return;
+  slot = reinterpret_cast<T*>(reinterpret_cast<unsigned long long>(slot) +
+                              static_cast<unsigned long long>(bytes));
+}
+
 /// log2 of the tokens of a page. By comparisons: the instruction that finds a leading bit goes
 /// through the pipe of the consumers' exponentials (templates/README.md, protocol 14).
 __device__ __forceinline__ int page_shift_of(const SequenceArgs& sequences) {
@@ -42,11 +50,11 @@ __device__ __forceinline__ int page_shift_of(const SequenceArgs& sequences) {
 struct alignas(16) ScheduledSequence {
   int b;  ///< its number
   int q_begin, n_q, k_begin, n_k;
-  int q_tiles;          ///< work tiles of a KV head
+  int q_tiles;          ///< work tiles of a head, or of a KV head where its heads are packed
   int first_item;       ///< its work index
   int first_partial;    ///< where there are several shares: the place of its first item's results
   CountDivisor shares;  ///< items of a work tile
-  CountDivisor heads;   ///< KV heads of a group, whose keys stay in L2 together
+  CountDivisor heads;   ///< heads of tiles in a group, whose keys stay in L2 together
   CountDivisor group_rows;  ///< work tiles of a group
   int reserved[2];
 };
@@ -58,10 +66,10 @@ struct SequenceSchedule {
   int* first_items;              ///< [n_b + 1] work index of the first item of each, and how many
                                  ///< there are
   TensorMap* maps;               ///< [n_b, kSequenceMaps]
-  float* partial_o;  ///< [partials, heads_per_kv, partial_queries, d] of items of split work tiles
-  float* partial_lse;   ///< [partials, heads_per_kv, partial_queries]
+  float* partial_o;     ///< [partials, tile_heads, partial_queries, d] of items of split work tiles
+  float* partial_lse;   ///< [partials, tile_heads, partial_queries]
   u32* arrivals;        ///< [partials, warps]: how many items have left their results
-  int group_queries;    ///< of a warpgroup, each for all heads of a KV head
+  int group_queries;    ///< of a warpgroup, each for all heads of a work tile
   int group_inverse;    ///< 2^16 / group_queries, rounded up
   int partial_queries;  ///< of a work tile, at most
   int partials;         ///< items of split work tiles that there is room for

@@ -2,9 +2,9 @@
 // branches are uniform. One thread writes, without atomics, so that reports are the same from run
 // to run.
 //
-// If work tiles are split, no item could clear a report before all others begin, so the host has
-// filled it with zeros. Each item marks its own tiles and adds their number by atomics; the first
-// item says what is visible.
+// If work tiles are split, or are those of sequences, no item could clear a report before all
+// others begin, so the host has filled it with zeros. Each item marks its own tiles and adds their
+// number by atomics; the first item says what is visible.
 #pragma once
 
 #include "arch/atomic.cuh"
@@ -17,12 +17,18 @@ __device__ __forceinline__ bool wants_report(const AttendArgs& args) {
   return args.counts != nullptr || args.tile_mask != nullptr;
 }
 
-/// Fills the row's map and counts with 0, unless rows are split; a block barrier must follow before
+/// Do several items report of one row? Those of split rows do, and those of sequences may.
+template <class Config>
+constexpr bool has_reports_of_items() {
+  return SplitKv<Config>::kIsSplit || has_sequence_tiles<Config>();
+}
+
+/// Fills the row's map and counts with 0, unless items report; a block barrier must follow before
 /// the first report_visit.
 template <class Config, int kThreads>
 __device__ __forceinline__ void open_report(const AttendArgs& args, const WorkTile& row,
                                             int thread = thread_index()) {
-  if constexpr (SplitKv<Config>::kIsSplit) return;
+  if constexpr (has_reports_of_items<Config>()) return;
   if (args.counts != nullptr && thread < kCountsOfRow)
     args.counts[row.index() * kCountsOfRow + thread] = 0;
   if (args.tile_mask == nullptr) return;
@@ -40,7 +46,7 @@ __device__ __forceinline__ void write_visit(const AttendArgs& args, const WorkTi
     args.tile_mask[row.index() * args.k_tiles + j] = static_cast<unsigned char>(1 + gated);
   if (args.counts == nullptr) return;
   int* counts = args.counts + row.index() * kCountsOfRow;
-  if constexpr (SplitKv<Config>::kIsSplit) {
+  if constexpr (has_reports_of_items<Config>()) {
     take_number(reinterpret_cast<u32*>(counts + 1));
     return;
   }

@@ -44,7 +44,9 @@ __device__ __forceinline__ bool is_beyond(int number, int count) {
   return has_sequences<Config>() && number >= count;
 }
 
-/// Has a work tile rows of all heads of a KV head?
+/// Do blocks take work tiles of all sequences one after the other (pipeline/sequence_tile.cuh)?
+LACUNA_OPTIONAL_FIELD(bool, has_sequence_tiles, kHasSequenceTiles, false)
+/// Of these: has a work tile rows of all heads of a KV head? If not, of one head.
 LACUNA_OPTIONAL_FIELD(bool, packs_heads, kPacksHeads, false)
 
 }  // namespace lacuna

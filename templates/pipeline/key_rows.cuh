@@ -55,7 +55,7 @@ __device__ __forceinline__ auto stored_key_rows(const Args& args, const Row& row
   const TensorArg& k = args.attend.k;
   const Element* head =
       static_cast<const Element*>(k.data) + row.h / args.attend.heads_per_kv * k.stride_h;
-  if constexpr (!packs_heads<Config>()) {
+  if constexpr (!has_sequence_tiles<Config>()) {
     return KeyRows<Element>{head + row.b * k.stride_b, k.stride_n};
   } else if constexpr (batch_layout<Config>() == BatchLayout::kPages) {
     return PagedKeyRows<Element>{head, k.stride_n, k.stride_b,

@@ -96,7 +96,7 @@ __device__ __forceinline__ Cut choose_cut(const Args& args) {
   tiles = warp_reduce(tiles, [](float a, float b) { return a + b; });
   longest = warp_reduce(longest, [](int a, int b) { return larger(a, b); });
   if (longest == 0) return {1, 1};
-  const float heads = static_cast<float>(args.attend.n_h / args.attend.heads_per_kv);
+  const float heads = static_cast<float>(heads_of_tiles<Config>(args));
   return {longest, choose_shares(tiles * heads / static_cast<float>(longest), longest,
                                  args.batch_schedule.partials, args.batch_schedule.sm_count)};
 }
@@ -122,7 +122,7 @@ struct Before {
 /// By a whole warp.
 template <class Config, class Args>
 __device__ __forceinline__ Before find_before(const Args& args, const Cut& cut, int b, int length) {
-  const int heads = args.attend.n_h / args.attend.heads_per_kv;
+  const int heads = heads_of_tiles<Config>(args);
   Before before;
   for (int other = lane_index(); other < args.attend.n_b; other += 32) {
     const SequenceWork work = work_of<Config>(args, other);
@@ -192,13 +192,14 @@ constexpr int tokens_in_cache() {
   return (32 << 20) / (2 * static_cast<int>(sizeof(KvElement<Config>)) * Config::kHeadDim);
 }
 
-/// KV heads of a group: as many as stay in L2 together, but a number that divides all heads, so
-/// that no group is smaller than the others.
-template <class Config>
-__device__ __forceinline__ int heads_of_group(int n_k, int heads) {
+/// Heads of tiles in a group: those of as many KV heads as stay in L2 together, but a number of
+/// these that divides all, so that no group is smaller than the others.
+template <class Config, class Args>
+__device__ __forceinline__ int heads_of_group(const Args& args, int n_k) {
+  const int heads = args.attend.n_h / args.attend.heads_per_kv;
   int group = larger(smaller(tokens_in_cache<Config>() / larger(n_k, 1), heads), 1);
   while (heads % group != 0) --group;
-  return group;
+  return packs_heads<Config>() ? group : group * args.attend.heads_per_kv;
 }
 
 /// By a whole warp.
@@ -208,8 +209,8 @@ __device__ __forceinline__ void schedule_sequence(const Args& args, const Cut& c
   const int shares = shares_of<Config>(work, cut);
   const Before before = find_before<Config>(args, cut, b, item_length(work, shares));
   if (lane_index() != 0) return;
-  const int heads = args.attend.n_h / args.attend.heads_per_kv;
-  const int group = heads_of_group<Config>(work.n_k, heads);
+  const int heads = heads_of_tiles<Config>(args);
+  const int group = heads_of_group<Config>(args, work.n_k);
   int k_begin = 0;
   if constexpr (batch_layout<Config>() == BatchLayout::kSequences)
     k_begin = args.sequences.k_begin[b];

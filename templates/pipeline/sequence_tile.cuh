@@ -1,5 +1,6 @@
-// Work tiles of a batch of sequences in the wgmma family. The query heads that share a KV head are
-// rows of one tile, so that few queries fill it and keys and values are read once for all of them:
+// Work tiles of a batch of sequences in the wgmma family. Where nothing is decided for each head
+// (packs_heads), the query heads that share a KV head are rows of one tile, so that few queries
+// fill it and keys and values are read once for all of them:
 //
 //   warpgroup w, of group_queries = T queries and G = heads_per_kv heads, T = 64 / G rounded down
 //   row 0 .. T-1          queries q0 + w T .. q0 + w T + T - 1 of head h
@@ -9,6 +10,8 @@
 //
 // Rows behind the last query of the sequence are zeros, too; formulas take them for the last one,
 // so that they have keys wherever that has.
+//
+// Where each head has lists of its own, a work tile is that of one head: T is 64.
 #pragma once
 
 #include "args/sequence_args.cuh"
@@ -27,6 +30,17 @@ struct SequenceTile : WorkTile {
   int share, shares;  ///< the item, of so many
   int partial;        ///< place of the first item's partial results
 };
+
+/// Query heads whose rows a work tile has.
+template <class Config, class Args>
+__device__ __forceinline__ int tile_heads(const Args& args) {
+  return packs_heads<Config>() ? args.attend.heads_per_kv : 1;
+}
+/// In how many of them has a sequence work tiles?
+template <class Config, class Args>
+__device__ __forceinline__ int heads_of_tiles(const Args& args) {
+  return packs_heads<Config>() ? args.attend.n_h / args.attend.heads_per_kv : args.attend.n_h;
+}
 
 /// Row n of a warpgroup's 64: a query and its head.
 struct PackedRow {
@@ -72,13 +86,13 @@ __device__ __forceinline__ const TensorMap* maps_of_sequence(const Args& args, i
   return args.batch_schedule.maps + b * kSequenceMaps;
 }
 
-/// Number of a row in arrays [partials, heads_per_kv, partial_queries].
-template <class Args>
+/// Number of a row in arrays [partials, tile_heads, partial_queries].
+template <class Config, class Args>
 __device__ __forceinline__ long long partial_index(const Args& args, const SequenceTile& row,
                                                    int share, int q, int h) {
   const SequenceSchedule& schedule = args.batch_schedule;
   const long long head =
-      static_cast<long long>(row.partial + share) * args.attend.heads_per_kv + h - row.h;
+      static_cast<long long>(row.partial + share) * tile_heads<Config>(args) + h - row.h;
   return head * schedule.partial_queries + q - row.q0;
 }
 
@@ -115,9 +129,10 @@ __device__ __forceinline__ SequenceTile sequence_tile(const Args& args, int item
   const Quotient height = divide(group.remainder, sequence.heads);
 
   SequenceTile row;
-  row.kv_head = group.quotient * sequence.heads.divisor + height.remainder;
+  const int number = group.quotient * sequence.heads.divisor + height.remainder;
   row.i = sequence.q_tiles - 1 - height.quotient;
-  row.h = row.kv_head * args.attend.heads_per_kv;
+  row.h = number * tile_heads<Config>(args);
+  row.kv_head = packs_heads<Config>() ? number : number / args.attend.heads_per_kv;
   row.b = sequence.b;
   const int queries = Config::kWarpgroups * args.batch_schedule.group_queries;
   row.q0 = row.i * queries;
@@ -131,7 +146,7 @@ __device__ __forceinline__ SequenceTile sequence_tile(const Args& args, int item
   row.shares = sequence.shares.divisor;
   row.share = place.remainder;
   row.partial =
-      sequence.first_partial + (row.kv_head * sequence.q_tiles + row.i) * sequence.shares.divisor;
+      sequence.first_partial + (number * sequence.q_tiles + row.i) * sequence.shares.divisor;
   return row;
 }
 

@@ -33,14 +33,6 @@ __device__ __forceinline__ void begin_at(LseArg& lse, int token) {
   lse.stride_b = 0;
 }
 
-/// To the sequence's piece of the workspace.
-template <class T>
-__device__ __forceinline__ void move_by(T*& slot, long long bytes) {
-  if (slot == nullptr) return;
-  slot = reinterpret_cast<T*>(reinterpret_cast<unsigned long long>(slot) +
-                              static_cast<unsigned long long>(bytes));
-}
-
 /// A padded length of `most` has `groups` groups: how many has one of `own`?
 __device__ __forceinline__ int groups_of(int groups, int most, int own) {
   return groups / larger(most / kPreparedTokens, 1) * (own / kPreparedTokens);
@@ -147,7 +139,6 @@ __device__ __forceinline__ void take_results(Args& own, long long workspace, int
   own.branch.sum_o += rows * attend.o.stride_n;
   if (own.branch.sum_lse != nullptr) own.branch.sum_lse += 2 * rows;
   if constexpr (has_results_of_all<Config>()) {
-    attend.n_b = 1;
     attend.o.data = static_cast<typename Config::Element*>(attend.o.data) + b * attend.o.stride_b;
     if (attend.lse.data != nullptr) attend.lse.data += b * attend.lse.stride_b;
   } else {
@@ -234,6 +225,7 @@ __device__ __forceinline__ Args args_of_sequence(const Args& args) {
   take_query_count<Config>(own, queries);
   take_key_count<Config>(own, keys);
   take_tensors<Config>(own, workspace, first, b, most_queries<Config>(args));
+  own.attend.n_b = 1;
   own.sequences.entry = b;
   own.sequences.most_q_tiles = attend.q_tiles;
   own.sequences.most_k_tiles = attend.k_tiles;

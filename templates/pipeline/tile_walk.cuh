@@ -31,9 +31,9 @@ struct WorkTile {
   int q_tiles, n_h;
 
   /// In arrays [n_b, n_h, q_tiles].
-  __device__ __forceinline__ long long index() const {
-    return (static_cast<long long>(b) * n_h + h) * q_tiles + i;
-  }
+  __device__ __forceinline__ long long index() const { return head() * q_tiles + i; }
+  /// In arrays [n_b, n_h].
+  __device__ __forceinline__ long long head() const { return static_cast<long long>(b) * n_h + h; }
 };
 
 /// Of a head, where a block takes kWorkTiles of its rows together; the last may have less.

@@ -92,8 +92,8 @@ struct WgmmaBlock {
   int query_buffers, stages, value_stages, step_keys;
   int head_dim, head_dim_v;
   int qk_bits, v_bits;
-  int ring_bytes;       ///< of columns that are gathered; 0: none are
-  bool packs_heads;     ///< of sequences
+  int ring_bytes;           ///< of columns that are gathered; 0: none are
+  bool has_sequence_tiles;  ///< of sequences
   int code_places = 0;  ///< of e4m3 rows: each holds the codes of a step's keys, or of its values
   bool has_column_bias = false;  ///< of int8 keys: a slot of K holds the biases of its keys, too
 
@@ -114,7 +114,7 @@ struct WgmmaBlock {
   constexpr int control_offset() const { return codes_offset() + code_places * code_place_bytes(); }
   /// Rows that roles know of at a time. A power of two, because a counter runs through them.
   constexpr int row_slots() const {
-    return code_places > 0 || (packs_heads && stages > 3) ? 16 : 8;
+    return code_places > 0 || (has_sequence_tiles && stages > 3) ? 16 : 8;
   }
   constexpr int bias_bytes() const { return has_column_bias ? stages * step_keys * 4 : 0; }
   constexpr int control_bytes() const { return row_slots() / 8 * 1024 + ring_bytes + bias_bytes(); }
@@ -128,13 +128,13 @@ struct WgmmaRegisters {
 };
 /// What the producer of two consumer warpgroups does besides walking and loading.
 struct ProducerWork {
-  bool gathers, has_two_lists, packs_heads;
+  bool gathers, has_two_lists, has_sequence_tiles;
   bool makes_rows;  ///< of codes
   bool asks_mask;   ///< of each tile, at length: it is no ranges of keys, or it divides
 };
 constexpr WgmmaRegisters wgmma_registers(int warpgroups, const ProducerWork& work) {
   const bool asks_mask = work.asks_mask && warpgroups == 2;
-  if (work.gathers || work.has_two_lists || work.packs_heads || work.makes_rows || asks_mask)
+  if (work.gathers || work.has_two_lists || work.has_sequence_tiles || work.makes_rows || asks_mask)
     return {232, 40};
   return warpgroups <= 2 ? WgmmaRegisters{240, 24} : WgmmaRegisters{160, 32};
 }

@@ -31,7 +31,8 @@ class Values {
 };
 
 std::uint64_t workspace_bytes(const LaunchProgram& program, const Values& values) {
-  return values.bytes(program.shared_value) + values.bytes(program.workspace_value);
+  return values.bytes(program.shared_value) + values.bytes(program.batch_value) +
+         values.bytes(program.workspace_value);
 }
 
 /// A value of a kernel.
@@ -154,7 +155,7 @@ std::string print_launch(const LoweredPlan& lowered, const LaunchProgram& progra
   }
   std::string text = "\nA launch at " + shape.text() + ":\n" + print_table(kernels, color);
   text += print_reasons(lowered, program, values, color);
-  if (program.workspace_value < 0) return text;
+  if (workspace_bytes(program, values) == 0) return text;
   Table slots{.head = {"workspace", "bytes", "filled by", "read by"}, .rows = {}};
   for (const WorkspaceSlot& slot : program.slots) {
     if (values.at(slot.size) == 0) continue;

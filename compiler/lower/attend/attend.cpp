@@ -118,9 +118,12 @@ std::vector<ConfigField> attend_config(const Plan& plan) {
   add_weight_kind(attend, fields);
   add_parts(chosen, fields);
   if (is_wgmma(plan)) add_wgmma_config(plan, fields);
-  if (packs_heads(plan)) {
-    fields.push_back(boolean("kPacksHeads", true, kNoField, Origin::kDerived,
-                             "keys are read once for all heads that share them"));
+  if (has_sequence_tiles(plan)) {
+    fields.push_back(boolean("kHasSequenceTiles", true, kNoField, Origin::kDerived,
+                             "blocks take items of all sequences one after the other"));
+    if (packs_heads(plan))
+      fields.push_back(boolean("kPacksHeads", true, kNoField, Origin::kDerived,
+                               "keys are read once for all heads that share them"));
     fields.push_back(integer("kSplitItems", chosen.split_kv, "/tile/split_kv"));
     add_row_end_fields(attend, fields);
   } else if (chosen.split_kv.value > 1)
@@ -144,7 +147,7 @@ ShapeExpr mma_attend_grid(const Plan& plan) {
 
 /// Blocks of the wgmma family stay until there is no work.
 ShapeExpr wgmma_attend_grid(const Plan& plan) {
-  if (packs_heads(plan))
+  if (has_sequence_tiles(plan))
     return {"sm_count",
             "one on each multiprocessor; it takes one item of the schedule after the other"};
   const int split = plan.attend.split_kv.value;
@@ -186,7 +189,7 @@ void add_operands(const Plan& plan, Kernel& kernel) {
   add(attend.row_bias >= 0, {"row_bias"});
   add(attend.column_bias >= 0, {"column_bias"});
   add(attend.list_indices >= 0, {"list_indices", "list_counts"});
-  add(find_op<Compact>(plan.program) != nullptr, {"row_order"});
+  add(find_op<Compact>(plan.program) != nullptr && !has_sequence_tiles(plan), {"row_order"});
   add(gathers(plan), {"kept"});
   add(attend.pairs, {"tile_classes"});
   add(true, {"o", "lse"});
@@ -205,7 +208,9 @@ std::string head_group(const Plan& plan) {
 
 std::vector<Slot> attend_slots(const Plan& plan, const ShapeExpr& grid) {
   const Attend& attend = attend_of(plan.program);
-  const std::string heads = all_heads(Tensor::kQ);
+  const bool has_tiles = has_sequence_tiles(plan);
+  const std::string heads = has_tiles ? "n_sequences * n_h" : all_heads(Tensor::kQ);
+  const SlotRegion region = has_tiles ? SlotRegion::kBatch : SlotRegion::kOwn;
   const int head_dim = value_dim(plan.program), split = plan.attend.split_kv.value;
   std::vector<Slot> slots;
   if (find_op<Unpermute>(plan.program) != nullptr) {
@@ -213,18 +218,19 @@ std::vector<Slot> attend_slots(const Plan& plan, const ShapeExpr& grid) {
     if (attend.lse) slots.push_back({"ordered_lse", units(heads, "n_q", kWordBytes)});
   }
   if (const auto* merge = find_op<MergeBranch>(plan.program)) {
-    slots.push_back({"branch_o", units(heads, "n_q", head_dim * kElementBytes)});
-    if (merge->weight.empty()) slots.push_back({"branch_lse", units(heads, "n_q", kWordBytes)});
+    slots.push_back({"branch_o", units(heads, "n_q", head_dim * kElementBytes), false, region});
+    if (merge->weight.empty())
+      slots.push_back({"branch_lse", units(heads, "n_q", kWordBytes), false, region});
   }
   if (gathers(plan) && !is_wgmma(plan))  // which expands columns in shared memory
     slots.push_back(
         {"gathered", units("(" + grid.expr + ")", padded_length(Tensor::kK), kWordBytes)});
-  if (split > 1 && !packs_heads(plan)) {  // templates/args/split_args.cuh
+  if (split > 1 && !has_tiles) {  // templates/args/split_args.cuh
     const std::string outer = std::to_string(split) + " * " + heads;
     slots.push_back({"partial_o", units(outer, "n_q", head_dim * kWordBytes)});
     slots.push_back({"partial_lse", units(outer, "n_q", kWordBytes)});
   }
-  if (packs_heads(plan)) {
+  if (has_tiles) {
     for (const Slot& slot : schedule_slots(plan)) slots.push_back(slot);
   } else if (is_wgmma(plan)) {
     slots.push_back({"next_row", "1", true});
@@ -243,12 +249,12 @@ std::vector<NamedSize> attend_sizes(const Plan& plan) {
                                {"heads_per_kv", "n_h // n_h_kv"}};
   if (is_wgmma(plan)) sizes.push_back({"head_group", head_group(plan)});
   if (plan.program.batch != BatchLayout::kUniform)
-    sizes.insert(sizes.end(), {{"n_b", "n_b"},
+    sizes.insert(sizes.end(), {{"n_b", has_sequence_tiles(plan) ? "n_sequences" : "n_b"},
                                {"n_q", "n_q"},
                                {"n_k", "n_k"},
                                {"tile_q", std::to_string(attend.tile_q)},
                                {"tile_k", std::to_string(tile_k)}});
-  if (packs_heads(plan)) {
+  if (has_sequence_tiles(plan)) {
     for (NamedSize& size : schedule_sizes(plan)) sizes.push_back(std::move(size));
   }
   return sizes;

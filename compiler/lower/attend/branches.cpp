@@ -97,9 +97,10 @@ std::string merged_rows(const MergeBranch& merge) {
 std::vector<Slot> merge_slots(const MergeBranch& merge, int width) {
   const std::string heads = all_heads(Tensor::kQ);
   std::vector<Slot> slots = {
-      {"sum_o", units(heads, merged_rows(merge), width * kWordBytes), false, true}};
+      {"sum_o", units(heads, merged_rows(merge), width * kWordBytes), false, SlotRegion::kShared}};
   if (merge.weight.empty())
-    slots.push_back({"sum_lse", units("2 * " + heads, "n_q", kWordBytes), false, true});
+    slots.push_back(
+        {"sum_lse", units("2 * " + heads, "n_q", kWordBytes), false, SlotRegion::kShared});
   return slots;
 }
 
@@ -121,7 +122,7 @@ Kernels lower_merge_branch(const Plan& plan) {
   if (merge == nullptr) return {};
   const int width = value_dim(plan.program);
   // By sequences, where attend takes all of these together.
-  const std::string heads = packs_heads(plan) ? "n_h" : all_heads(Tensor::kQ);
+  const std::string heads = has_sequence_tiles(plan) ? "n_h" : all_heads(Tensor::kQ);
   Kernel kernel{.name = "merge_branch",
                 .because = "branch " + std::to_string(merge->index + 1) + " of " +
                            std::to_string(merge->count) + " joins the sum of those before",
@@ -141,7 +142,7 @@ Kernels lower_merge_branch(const Plan& plan) {
                 .needs_keys = false};
   if (merge->queries > 1)
     kernel.config.push_back(integer("kQueries", merge->queries, "/query_means"));
-  if (packs_heads(plan))
+  if (has_sequence_tiles(plan))
     kernel.config.push_back(boolean("kResultsOfAll", true, kNoField, Origin::kDerived,
                                     "attend leaves those of all sequences in one array"));
   kernel.arguments.assign(std::begin(kBranchO), std::end(kBranchO));

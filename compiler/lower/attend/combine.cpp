@@ -7,7 +7,7 @@
 namespace lacuna {
 
 Kernels lower_combine(const Plan& plan) {
-  if (plan.attend.split_kv.value <= 1 || packs_heads(plan)) return {};
+  if (plan.attend.split_kv.value <= 1 || has_sequence_tiles(plan)) return {};
   const Attend& attend = attend_of(plan.program);
   std::vector<ConfigField> config{split_kv_field(plan.attend),
                                   boolean("kWritesLse", attend.lse, "/attention/lse")};

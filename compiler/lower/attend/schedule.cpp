@@ -18,14 +18,20 @@ constexpr int kItemsOfFew = 8, kItemsOfMany = 2;
 /// do not.
 constexpr int kRowsOfAllPlaces = 2048;
 
-constexpr const char* kHeadsOfGroup = "(n_h // n_h_kv)";
+/// Query heads whose rows a work tile has: all of a KV head, or one.
+std::string tile_heads(const Plan& plan) { return packs_heads(plan) ? "(n_h // n_h_kv)" : "1"; }
 
-/// Queries of a warpgroup, whose rows are those of all heads of a KV head.
-std::string group_queries() { return std::to_string(kWarpgroupRows) + " // " + kHeadsOfGroup; }
+/// In each of which a work tile has rows of queries.
+std::string heads_of_tiles(const Plan& plan) { return packs_heads(plan) ? "n_h_kv" : "n_h"; }
+
+/// Queries of a warpgroup, whose rows are those of all heads of the tile.
+std::string group_queries(const Plan& plan) {
+  return std::to_string(kWarpgroupRows) + " // " + tile_heads(plan);
+}
 
 /// Queries of a work tile.
 std::string tile_queries(const Plan& plan) {
-  return "(" + std::to_string(plan.attend.warpgroups.value) + " * (" + group_queries() + "))";
+  return "(" + std::to_string(plan.attend.warpgroups.value) + " * (" + group_queries(plan) + "))";
 }
 
 std::string partial_queries(const Plan& plan) { return "min(" + tile_queries(plan) + ", n_q)"; }
@@ -35,9 +41,10 @@ std::string partials(const Plan& plan) {
   if (split == 1) return "0";
   if (split > 1) {
     const std::string tile = tile_queries(plan);
-    return std::to_string(split) + " * n_b * n_h_kv * ((n_q + " + tile + " - 1) // " + tile + ")";
+    return std::to_string(split) + " * n_sequences * " + heads_of_tiles(plan) + " * ((n_q + " +
+           tile + " - 1) // " + tile + ")";
   }
-  const std::string rows = std::string("max(n_q * ") + kHeadsOfGroup + ", 1)";
+  const std::string rows = "max(n_q * " + tile_heads(plan) + ", 1)";
   return "sm_count * max(" + std::to_string(kItemsOfMany) + ", min(" + std::to_string(kItemsOfFew) +
          ", " + std::to_string(kItemsOfFew * kWarpgroupRows) + " // " + rows + "))";
 }
@@ -47,7 +54,7 @@ std::string value_places(const Plan& plan) {
   const int fewest = plan.attend.stages.value, most = plan.attend.value_stages.value;
   if (most <= fewest) return std::to_string(most);
   const std::string rows =
-      "n_q // max(" + std::to_string(kRowsOfAllPlaces) + " // " + kHeadsOfGroup + ", 1)";
+      "n_q // max(" + std::to_string(kRowsOfAllPlaces) + " // " + tile_heads(plan) + ", 1)";
   return "(" + std::to_string(fewest) + " + " + std::to_string(most - fewest) + " * min(" + rows +
          ", 1))";
 }
@@ -56,20 +63,23 @@ std::string value_places(const Plan& plan) {
 
 std::vector<Slot> schedule_slots(const Plan& plan) {
   const std::string items = partials(plan);
-  const std::string rows = std::string(kHeadsOfGroup) + " * " + partial_queries(plan);
+  const std::string rows = tile_heads(plan) + " * " + partial_queries(plan);
   const std::string warps = std::to_string(plan.attend.warps.value);
-  return {{"next_row", "1", true},
-          {"sequences", units("1", "n_b", kSequenceBytes)},
-          {"first_items", units("1", "n_b + 1", kWordBytes)},
-          {"maps", units("1", "n_b", kSequenceMapBytes)},
-          {"partial_o", units("(" + items + ")", rows, value_dim(plan.program) * kWordBytes)},
-          {"partial_lse", units("(" + items + ")", rows, kWordBytes)},
-          {"arrivals", units("1", "(" + items + ") * " + warps, kWordBytes)}};
+  const auto slot = [](const char* name, std::string size, bool cleared = false) {
+    return Slot{name, std::move(size), cleared, SlotRegion::kBatch};
+  };
+  return {slot("next_row", "1", true),
+          slot("sequences", units("1", "n_sequences", kSequenceBytes)),
+          slot("first_items", units("1", "n_sequences + 1", kWordBytes)),
+          slot("maps", units("1", "n_sequences", kSequenceMapBytes)),
+          slot("partial_o", units("(" + items + ")", rows, value_dim(plan.program) * kWordBytes)),
+          slot("partial_lse", units("(" + items + ")", rows, kWordBytes)),
+          slot("arrivals", units("1", "(" + items + ") * " + warps, kWordBytes))};
 }
 
 std::vector<NamedSize> schedule_sizes(const Plan& plan) {
-  return {{"group_queries", group_queries()},
-          {"group_inverse", "65535 // (" + group_queries() + ") + 1"},
+  return {{"group_queries", group_queries(plan)},
+          {"group_inverse", "65535 // (" + group_queries(plan) + ") + 1"},
           {"partial_queries", partial_queries(plan)},
           {"partials", partials(plan)},
           {"sm_count", "sm_count"},

@@ -9,7 +9,7 @@
 
 namespace lacuna {
 
-// Of plans whose work tiles have rows of all heads of a KV head (packs_heads).
+// Of plans whose work tiles are those of sequences (has_sequence_tiles).
 std::vector<Slot> schedule_slots(const Plan& plan);
 std::vector<NamedSize> schedule_sizes(const Plan& plan);
 

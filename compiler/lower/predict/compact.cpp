@@ -79,6 +79,7 @@ Kernel order_kernel(const Plan& plan, const Compact& compact) {
 Kernels lower_compact(const Plan& plan) {
   const auto* compact = find_op<Compact>(plan.program);
   if (compact == nullptr) return {};
+  if (has_sequence_tiles(plan)) return {list_kernel(plan, *compact)};  // which come as scheduled
   return {list_kernel(plan, *compact), order_kernel(plan, *compact)};
 }
 

@@ -63,18 +63,16 @@ std::string query_objection(const Attend& attend, const WgmmaShape& shape) {
 
 bool has_8_bits(const Attend& attend) { return attend.q_scale >= 0 || attend.v_scale >= 0; }
 
-/// Of sequences, whose work tiles are of all heads of a KV head; "" if nothing is in the way.
+/// Of sequences; "" if nothing is in the way.
 std::string batch_objection(const Program& program) {
   if (program.batch == BatchLayout::kUniform) return "";
   const Attend& attend = attend_of(program);
   const bool makes_rows = key_means(program) != nullptr || query_means(program) != nullptr ||
                           find_op<Permute>(program) != nullptr;
-  if (makes_rows)
-    return "its heads share work tiles, and rows that are made lie in the piece of each sequence";
-  if (attend.gate) return "its heads share work tiles, and a gate decides for one head";
-  if (attend.list_indices >= 0) return "its heads share work tiles, and lists are of one head";
+  if (makes_rows) return "its rows are loaded as they are, and these are made for each sequence";
+  if (attend.gate) return "no block of its items decides by a gate";
   if (has_8_bits(attend)) return "its rows are loaded as they are, not from prepared integers";
-  if (attend.columns >= 0) return "its heads share work tiles, and columns are of one head";
+  if (attend.columns >= 0) return "no block of its items gathers columns";
   return "";
 }
 
@@ -162,6 +160,8 @@ std::string objection(const WgmmaShape& shape, const TileRequest& request) {
     return text("tile.q", shape.tile_q) + "three warpgroups have no registers for 8-bit operands";
   if (shape.tile_q == kWideBlockRows && shape.splits_kv)
     return text("tile.q", shape.tile_q) + "three warpgroups have no registers for partial results";
+  if (shape.has_sequence_tiles && shape.work_tiles > 1)
+    return text("tile.q", shape.tile_q) + "a batch of sequences has items of one list";
   if (shape.tile_q == kWideBlockRows && shape.gathers)
     return text("tile.q", shape.tile_q) + "a producer that gathers has the registers of a third";
   if (!warps.admits(shape.warps()))
@@ -295,7 +295,8 @@ WgmmaShape with_operands(WgmmaShape shape, const Program& program) {
   shape.gathers = attend.columns >= 0;
   shape.has_lists = attend.list_indices >= 0;
   shape.has_gate = attend.gate.has_value();
-  shape.packs_heads = program.batch != BatchLayout::kUniform;
+  shape.has_sequence_tiles = program.batch != BatchLayout::kUniform;
+  shape.packs_heads = shape.has_sequence_tiles && !has_tiles_of_heads(attend);
   shape.e4m3_rows = attends_to_codes(program);
   shape.asks_mask =
       !attend.mask.empty() && (key_ranges(attend.mask).empty() || has_long_bounds(attend));

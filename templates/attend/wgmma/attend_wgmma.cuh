@@ -21,7 +21,7 @@ namespace lacuna {
 template <class Config, class Args>
 __device__ __forceinline__ void clear_unused_rows(const Args& args, const WgmmaSmem<Config>& smem) {
   using Shape = WgmmaShape<Config>;
-  if (args.batch_schedule.group_queries * args.attend.heads_per_kv == kWarpgroupRows) return;
+  if (args.batch_schedule.group_queries * tile_heads<Config>(args) == kWarpgroupRows) return;
   constexpr int kBytes = Config::kQueryBuffers * Shape::kQueryBytes;
   constexpr int kThreads = Shape::kConsumerThreads + kWarpgroupThreads;
   for (int at = thread_index() * 16; at < kBytes; at += kThreads * 16)
@@ -34,7 +34,7 @@ template <class Config, class Hooks>
 __host__ __device__ constexpr WgmmaRegisters role_registers() {
   return wgmma_registers(
       Config::kWarpgroups,
-      {Config::kGathers, WgmmaShape<Config>::kOwnRows, packs_heads<Config>(),
+      {Config::kGathers, WgmmaShape<Config>::kOwnRows, has_sequence_tiles<Config>(),
        WgmmaShape<Config>::kMakesRows, !kHasCheapMask<Config, Hooks> || has_long_bounds<Config>()});
 }
 
@@ -68,14 +68,14 @@ __device__ __forceinline__ void attend_wgmma(const Args& args) {
   const int warp = warp_index();
   if (warp == 0 && elect_one()) {
     smem.init_barriers(warps_of_launch<Config>(args));
-    if constexpr (!packs_heads<Config>()) {
+    if constexpr (!has_sequence_tiles<Config>()) {
       prefetch_map(args.maps.q);
       prefetch_map(args.maps.k);
       prefetch_map(args.maps.v);
       prefetch_map(args.maps.o);
     }
   }
-  if constexpr (packs_heads<Config>()) {
+  if constexpr (has_sequence_tiles<Config>()) {
     clear_unused_rows(args, smem);
     constexpr int kThreads = Shape::kConsumerThreads + kWarpgroupThreads;
     schedule_sequences<Config, kThreads>(args, smem.control()->schedule_part);
@@ -87,7 +87,7 @@ __device__ __forceinline__ void attend_wgmma(const Args& args) {
   } else {
     grow_registers<role_registers<Config, Hooks>().consumer>();
     const int warpgroup = warp / 4;
-    if constexpr (packs_heads<Config>()) {
+    if constexpr (has_sequence_tiles<Config>()) {
       if (!has_queries<Config>(args, warpgroup)) {
         stand_in<Config, Hooks>(args, smem, warpgroup);
         return;

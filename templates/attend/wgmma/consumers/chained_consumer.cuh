@@ -21,7 +21,7 @@ class ChainedConsumer {
   using Shape = WgmmaShape<Config>;
   using Message = typename Shape::Message;
   static_assert(Shape::kKeepsQueries && Config::kQueryBuffers > 1 && !Shape::kHasGate &&
-                    !Shape::kOwnRows && !Config::kGathers && !packs_heads<Config>() &&
+                    !Shape::kOwnRows && !Config::kGathers && !has_sequence_tiles<Config>() &&
                     !SplitKv<Config>::kIsSplit,
                 "rows of one list or mask, found in time, with queries in registers");
 

@@ -28,7 +28,7 @@ __device__ __forceinline__ void store_row(State& at, const typename State::Row& 
                                             range_log2<Config>());
   output_to_smem<typename State::Element, Tile>(staging, warp_of_warpgroup(), at.output,
                                                 denominators);
-  if constexpr (packs_heads<Config>()) {
+  if constexpr (has_sequence_tiles<Config>()) {
     store_packed_output<Config>(at.args, staging, {at.warpgroup, warp_of_warpgroup()}, row);
   } else {
     store_output<Tile>(at.args.maps.o, staging, warp_of_warpgroup(), first_row_of_warp<Config>(row),
@@ -39,7 +39,7 @@ __device__ __forceinline__ void store_row(State& at, const typename State::Row& 
 /// Is the row one of several items, whose results are partial?
 template <class State>
 __device__ __forceinline__ bool is_item(const State&, const typename State::Row& row) {
-  if constexpr (packs_heads<typename State::Config>()) return items_of(row) > 1;
+  if constexpr (has_sequence_tiles<typename State::Config>()) return items_of(row) > 1;
   return false;
 }
 
@@ -63,7 +63,7 @@ __device__ __forceinline__ void write_output(State& at) {
     at.release_queries();
   } else {
     if (!is_item(at, row)) store_row(at, row, sum, staging);
-    if constexpr (packs_heads<Config>()) __syncwarp();
+    if constexpr (has_sequence_tiles<Config>()) __syncwarp();
     if constexpr (!kIsChained) at.queries.advance();
     at.has_stored = true;
     if constexpr (Config::kQueryBuffers == 1) at.finish_store();
@@ -91,7 +91,7 @@ __device__ __forceinline__ void write_zeros(const State& at) {
 template <class State>
 __device__ __forceinline__ void write_output_of_none(const State& at) {
   using Config = typename State::Config;
-  if constexpr (packs_heads<Config>()) {
+  if constexpr (has_sequence_tiles<Config>()) {
     const typename State::Row row = at.reload_row();
     if (items_of(row) == 1)
       clear_packed_rows<Config>(at.args, row, {at.warpgroup, warp_of_warpgroup()});
@@ -119,7 +119,7 @@ __device__ __forceinline__ void finish_packed(const State& at) {
   const auto lane = at.lane_rows(row);
   decltype(auto) args = args_of_work_tile<Config>(at.args, row);
   if (items_of(row) > 1) {
-    write_packed_partials(at.args, row, lane, at.output, at.softmax, sum, at.to_log2);
+    write_packed_partials<Config>(at.args, row, lane, at.output, at.softmax, sum, at.to_log2);
     merge_if_last<Config, Hooks>(args, row, {at.warpgroup, warp_of_warpgroup()});
   } else if (Config::kWritesLse && at.args.attend.lse.data != nullptr) {
     LseArg lse = at.args.attend.lse;
@@ -154,8 +154,16 @@ __device__ __forceinline__ void finish_reports(const State& at) {
     if (reports(at, row) && at.args.attend.counts != nullptr && is_first_warp)
       count_visible<Config, Hooks>(at.args, row, thread_of_row<Config>());
   } else if (reports(at, at.row)) {
-    close_report<Config, Hooks>(at.args, at.reload_row());
+    const typename State::Row row = at.reload_row();
+    close_report<Config, Hooks>(args_of_work_tile<Config>(at.args, row), row);
   }
+}
+
+/// Is the item the first of its row's?
+template <class State>
+__device__ __forceinline__ bool is_first_item(const State& at) {
+  if constexpr (has_sequence_tiles<typename State::Config>()) return at.reload_row().share == 0;
+  return at.share() == 0;
 }
 
 /// What a row leaves besides O, whether it has seen keys or not.
@@ -164,12 +172,12 @@ __device__ __forceinline__ void write_rest(const State& at) {
   using Config = typename State::Config;
   if constexpr (SplitKv<Config>::kIsSplit) {
     write_partials(at);
-  } else if constexpr (packs_heads<Config>()) {
+  } else if constexpr (has_sequence_tiles<Config>()) {
     finish_packed(at);
   } else if (Config::kWritesLse && at.args.attend.lse.data != nullptr) {
     write_logarithms(at);
   }
-  if (at.share() == 0) finish_reports(at);
+  if (is_first_item(at)) finish_reports(at);
 }
 
 }  // namespace lacuna

@@ -10,7 +10,8 @@ namespace lacuna {
 /// The row that formulas ask about. A loop in a loop has no registers left for it.
 template <class State>
 __device__ __forceinline__ typename State::Row row_of_formulas(const State& at) {
-  return State::Shape::kOwnRows || packs_heads<typename State::Config>() ? at.reload_row() : at.row;
+  return State::Shape::kOwnRows || has_sequence_tiles<typename State::Config>() ? at.reload_row()
+                                                                                : at.row;
 }
 
 /// The ranges of a step with a mask that reads parameters: they depend on no product, and are read

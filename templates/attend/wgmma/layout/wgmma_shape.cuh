@@ -119,14 +119,14 @@ __host__ __device__ constexpr WgmmaBlock wgmma_block() {
           Config::kQkBits,
           Config::kVBits,
           Config::kGathers ? column_ring_bytes(Config::kWorkTiles) : 0,
-          packs_heads<Config>(),
+          has_sequence_tiles<Config>(),
           code_places<Config>(),
           Config::kHasColumnBias};
 }
 
 /// Where the values of a step lie, counted from the block's first.
 template <class Config,
-          bool kIsSized = packs_heads<Config>() && (Config::kValueStages > Config::kStages)>
+          bool kIsSized = has_sequence_tiles<Config>() && (Config::kValueStages > Config::kStages)>
 struct ValueRing {
   using Position = RingPosition<Config::kValueStages>;
   template <class Args>
@@ -199,7 +199,7 @@ struct WgmmaShape {
 
   /// The producer finds tiles by the mask of one launch, and not in lists or for sequences.
   static constexpr bool kWalksMask =
-      !(Config::kUsesLists || Config::kGathers || packs_heads<Config>());
+      !(Config::kUsesLists || Config::kGathers || has_sequence_tiles<Config>());
 
   using QueryTile = PanelTile<kWarpgroupRows, Config::kHeadDim>;  ///< of one warpgroup
   using OutputTile = PanelTile<kWarpgroupRows, kHeadDimV>;        ///< in the place of its queries
@@ -221,7 +221,7 @@ struct WgmmaShape {
   /// longest, so two warps bring keys and two bring values, in turns
   /// (producers/sequence_producer.cuh). Codes are half as many bytes, and the other warps make rows
   /// of them.
-  static constexpr bool kHasSequenceProducer = packs_heads<Config>() && !kMakesRows;
+  static constexpr bool kHasSequenceProducer = has_sequence_tiles<Config>() && !kMakesRows;
   static constexpr int kProducerWarps = kHasSequenceProducer ? 4 : 1;
   static constexpr int kWarpsOfOperand = kHasSequenceProducer ? 2 : 1;
   /// Tiles are decided about together, and when their product is due
@@ -291,7 +291,7 @@ struct WgmmaShape {
   static_assert((Config::kHeadDim % kPanelElements == 0 && kHeadDimV == Config::kHeadDim) ||
                     !(kHas8Bits || Config::kGathers),
                 "integers and gathered keys are of whole panels of one width");
-  static_assert(!packs_heads<Config>() || kHeadDimV == Config::kHeadDim,
+  static_assert(!has_sequence_tiles<Config>() || kHeadDimV == Config::kHeadDim,
                 "rows of several heads are of one width");
   static_assert(!kHas8Bits || (Config::kHeadDim <= 128 && Config::kWarpgroups == 2),
                 "the product of e4m3 values has registers of its own");
@@ -299,9 +299,11 @@ struct WgmmaShape {
   static_assert(!kHas8Bits || !Config::kGathers, "gathered keys are 16-bit rows");
   static_assert(!SplitKv<Config>::kIsSplit || !(kHasGate || kHasE4m3Values || Config::kGathers),
                 "gates and e4m3 weights depend on the tiles before; gathered keys are one list");
-  static_assert(!packs_heads<Config>() || !(kHasGate || kHas8Bits || Config::kUsesLists ||
-                                            Config::kGathers || SplitKv<Config>::kIsSplit),
+  static_assert(!packs_heads<Config>() || !(kHasGate || Config::kUsesLists),
                 "what is decided for one head has work tiles of one head");
+  static_assert(!has_sequence_tiles<Config>() || !(kHasGate || kHas8Bits || Config::kGathers ||
+                                                   kOwnRows || SplitKv<Config>::kIsSplit),
+                "sequences have items of one row of tiles, of 16-bit rows");
   static_assert(!kMakesRows || !(kHas8Bits || kLooksAhead || kOwnRows || Config::kGathers),
                 "16-bit rows are made of codes for the producer of one work tile");
   static_assert(Config::kSmemBytes == kSmemBytes, "the host plans the same block");

@@ -44,7 +44,7 @@ struct WgmmaControl {
 /// whose heads share a work tile, only the first has some.
 template <class Config, class Args>
 __device__ __forceinline__ bool has_queries(const Args& args, int warpgroup) {
-  if constexpr (packs_heads<Config>()) {
+  if constexpr (has_sequence_tiles<Config>()) {
     return warpgroup * args.batch_schedule.group_queries < larger(args.attend.n_q, 1);
   } else {
     return true;

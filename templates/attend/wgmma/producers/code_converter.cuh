@@ -156,7 +156,7 @@ class CodeConverter {
   __device__ __forceinline__ void load_queries(u32 slot) {
     const typename Shape::Row& row = smem_.control()->rows[slot];
     const LoadedRow place{row.q0, row.h, row.b, 0};
-    if constexpr (packs_heads<Config>())
+    if constexpr (has_sequence_tiles<Config>())
       acquire_map(maps_of_sequence(args_, place.b)[kSequenceQueries]);
     load_query_tiles<Config>(args_, smem_, queries_, place);
   }

@@ -39,7 +39,7 @@ struct CodeLoads {
     pending = step;
     has_pending = true;
     pending_head = row.kv_head, pending_batch = row.b;
-    if constexpr (packs_heads<Config>()) pending_n_k = row.n_k, pending_page = page;
+    if constexpr (has_sequence_tiles<Config>()) pending_n_k = row.n_k, pending_page = page;
   }
 
   __device__ __forceinline__ void load_values(u32 flags = 0) {
@@ -109,7 +109,7 @@ struct CodeLoads {
                                              int n_k, bool are_values) const {
     const Mbarrier full = Smem::barrier(smem.control()->codes.full[at.slot()]);
     const u32 place = smem.codes(at.slot());
-    if constexpr (packs_heads<Config>()) {
+    if constexpr (has_sequence_tiles<Config>()) {
       const SequenceRows from = are_values ? values_of_sequence<Config>(args, b, head)
                                            : keys_of_sequence<Config>(args, b, head);
       with_page_shift<Config>(args, [&](auto page_shift) {

@@ -45,7 +45,7 @@ class WgmmaProducer {
   __device__ __forceinline__ void run() {
     if constexpr (Shape::kProducerWarps > 1) {
       produce_together();
-    } else if constexpr (packs_heads<Config>()) {
+    } else if constexpr (has_sequence_tiles<Config>()) {
       produce_items();
     } else if constexpr (looks_up_early<Config, Hooks>()) {
       produce_rows_looked_up_early();
@@ -231,17 +231,17 @@ class WgmmaProducer {
         first, [&] { return take_step(row, walk); }, exists, load);
     // Before the next item is looked up, which would delay the last values of this one, for which
     // consumers wait.
-    if constexpr (packs_heads<Config>() && kBringsBoth) loads_.load_values();
+    if constexpr (has_sequence_tiles<Config>() && kBringsBoth) loads_.load_values();
   }
 
   __device__ __forceinline__ int work_indices() const {
-    if constexpr (packs_heads<Config>()) return scheduled_items(loads_.args);
+    if constexpr (has_sequence_tiles<Config>()) return scheduled_items(loads_.args);
     return scheduled_work_tiles<Config>(loads_.args.attend);
   }
 
   /// The work tile at a work index, or the item of one.
   __device__ __forceinline__ Row find_row(int work_index) const {
-    if constexpr (packs_heads<Config>()) {
+    if constexpr (has_sequence_tiles<Config>()) {
       const Row row = sequence_tile<Config>(loads_.args, work_index);
       acquire_maps_of(row);
       return row;
@@ -258,7 +258,7 @@ class WgmmaProducer {
   }
 
   __device__ __forceinline__ Walk begin_walk(const Row& row, int work_index) const {
-    if constexpr (packs_heads<Config>()) {
+    if constexpr (has_sequence_tiles<Config>()) {
       return Walk(args_of_work_tile<Config>(loads_.args, row), row);
     } else {
       return lacuna::begin_walk<Config>(loads_.args, row, GatheredKeys{},
@@ -293,7 +293,7 @@ class WgmmaProducer {
   __device__ __forceinline__ void enter_row(const Row& row) {
     const int kv_head = kv_head_of(loads_.args, row);
     loads_.row = {row.q0, row.h, row.b, 0, kv_head};
-    if constexpr (packs_heads<Config>()) loads_.row.n_k = row.n_k;
+    if constexpr (has_sequence_tiles<Config>()) loads_.row.n_k = row.n_k;
     loads_.row_slot = loads_.rows.slot();
     loads_.rows.advance();
   }

@@ -1,5 +1,6 @@
 // Loads of the wgmma family for work tiles of sequences (pipeline/sequence_tile.cuh): queries of
-// all heads of a KV head in one box, and keys and values of a sequence's own rows, or of its pages.
+// all heads of a work tile in one box, and keys and values of a sequence's own rows, or of its
+// pages.
 #pragma once
 
 #include "arch/copy/edit_map.cuh"
@@ -78,7 +79,7 @@ __device__ __forceinline__ void load_packed_queries(const Args& args, const Wgmm
   using Slot = typename WgmmaShape<Config>::QuerySlot;
   const int queries = args.batch_schedule.group_queries;
   const auto policy = l2_policy<L2Policy::kKeepFirst>();
-  full.arrive_expecting(Config::kWarpgroups * Slot::kBoxes * queries * args.attend.heads_per_kv *
+  full.arrive_expecting(Config::kWarpgroups * Slot::kBoxes * queries * tile_heads<Config>(args) *
                         kPanelRowBytes);
   const TensorMap& map = maps_of_sequence(args, row.b)[kSequenceQueries];
   for (int w = 0; w < Config::kWarpgroups; ++w) {

@@ -20,7 +20,7 @@ __device__ __forceinline__ void load_query_tiles(const Args& args, const WgmmaSm
   using Slot = typename Shape::QuerySlot;
   const Mbarrier full = smem.barrier(smem.control()->q_full[at.slot()]);
   smem.barrier(smem.control()->q_empty[at.slot()]).wait(at.phase() ^ 1);
-  if constexpr (packs_heads<Config>()) {
+  if constexpr (has_sequence_tiles<Config>()) {
     if (elect_one()) load_packed_queries<Config>(args, smem, at.slot(), full, row);
   } else if (elect_one()) {
     const auto policy = l2_policy<L2Policy::kKeepFirst>();
@@ -183,7 +183,7 @@ struct StepLoads {
   /// The step's keys and its message.
   __device__ __forceinline__ void load_keys(const Message& step) {
     const Mbarrier full = Smem::barrier(smem.control()->k_full[keys.slot()]);
-    if constexpr (packs_heads<Config>()) {
+    if constexpr (has_sequence_tiles<Config>()) {
       if (has_turn(keys.count)) load_keys_of_sequence(step, full);
     } else {
       await_slot();

@@ -9,6 +9,7 @@
 #include "attend/combine.cuh"
 #include "attend/epilogue.cuh"
 #include "attend/wgmma/gates/gate_votes.cuh"
+#include "attend/wgmma/layout/consumer_rows.cuh"
 #include "attend/wgmma/layout/wgmma_shape.cuh"
 
 namespace lacuna {
@@ -68,17 +69,17 @@ __device__ __forceinline__ void store_packed_output(const Args& args, u32 stagin
 }
 
 /// The warp's rows of a lane's accumulators, divided, to the workspace.
-template <class Args, class Rows, int kColumnBlocks>
+template <class Config, class Args, class Rows, int kColumnBlocks>
 __device__ __forceinline__ void write_packed_partials(const Args& args, const SequenceTile& row,
-                                                      const PackedRows& lane,
+                                                      const LaneRowsOf<Config>& lane,
                                                       const float (&output)[kColumnBlocks][4],
                                                       const Rows& rows, const float (&sum)[2],
                                                       float to_log2) {
   constexpr int kHeadDim = kColumnBlocks * 8;
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
-    if (!lane.exists(r, 0)) continue;
-    const long long index = partial_index(args, row, row.share, lane.q(r), lane.h(r));
+    if (!lane.exists(r, row.n_q)) continue;
+    const long long index = partial_index<Config>(args, row, row.share, lane.q(r), lane.h(r));
     float* target = args.batch_schedule.partial_o + index * kHeadDim + lane_index() % 4 * 2;
     const float inverse = sum[r] == 0.0f ? 0.0f : 1.0f / sum[r];
 #pragma unroll
@@ -126,9 +127,9 @@ __device__ __forceinline__ void merge_row(const Args& args, const SequenceTile& 
     return kElements % 64 == 0 || n * 64 + lane_index() * 2 < kElements;
   };
   const SequenceSchedule& schedule = args.batch_schedule;
-  const long long first = partial_index(args, row, 0, q, h);
+  const long long first = partial_index<Config>(args, row, 0, q, h);
   const long long stride =
-      static_cast<long long>(args.attend.heads_per_kv) * schedule.partial_queries;
+      static_cast<long long>(tile_heads<Config>(args)) * schedule.partial_queries;
   const float* lse = schedule.partial_lse + first;
   const int count = items_of(row);
   const SharesOfRow shares = weigh_shares(lse, stride, count);
