@@ -65,9 +65,11 @@ Part part_of(TileWalk walk) {
     case TileWalk::kGather:
       return {"GatherWalk", "lacuna::GatherWalk<Config, Args>"};
     case TileWalk::kSequence:
-      return {"SequenceWalk", "lacuna::SequenceWalk<lacuna::MaskWalk<Config, Hooks, Args>, Args>"};
+      return {"SequenceWalk",
+              "lacuna::SequenceWalk<lacuna::MaskWalk<Config, Hooks, Args>, Config, Args>"};
     case TileWalk::kSequenceList:
-      return {"SequenceWalk", "lacuna::SequenceWalk<lacuna::ListWalk<Config, Hooks, Args>, Args>"};
+      return {"SequenceWalk",
+              "lacuna::SequenceWalk<lacuna::ListWalk<Config, Hooks, Args>, Config, Args>"};
   }
   return {};
 }
@@ -126,9 +128,8 @@ std::string device_type(TileWalk walk, bool is_split) {
   const bool is_whole = walk == TileWalk::kMask || walk == TileWalk::kList;
   return is_split && is_whole ? "lacuna::ShareWalk<" + type + ", Config, Args>" : type;
 }
-std::string_view row_type(TileWalk walk) {
-  const bool is_of_sequence = walk == TileWalk::kSequence || walk == TileWalk::kSequenceList;
-  return is_of_sequence ? "lacuna::SequenceTile" : "lacuna::WorkTile";
+std::string_view row_type(bool has_sequence_tiles) {
+  return has_sequence_tiles ? "lacuna::SequenceTile" : "lacuna::WorkTile";
 }
 std::string slot_type(OperandRows rows, std::string_view count, std::string_view box_rows,
                       std::string_view head_dim) {

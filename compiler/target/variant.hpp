@@ -79,7 +79,7 @@ std::string device_type(Producer, OperandRows keys, OperandRows values);
 /// then; the other walks know of shares themselves.
 std::string device_type(TileWalk, bool is_split);
 /// The type of a work tile in a kernel of the wgmma family, which depends on the walk.
-std::string_view row_type(TileWalk);
+std::string_view row_type(bool has_sequence_tiles);
 /// A slot of the wgmma family, of so many rows, which boxes of so many bring; numbers, or names of
 /// other members of Config.
 std::string slot_type(OperandRows, std::string_view rows, std::string_view box_rows,

@@ -50,7 +50,8 @@ __device__ __forceinline__ int page_shift_of(const SequenceArgs& sequences) {
 struct alignas(16) ScheduledSequence {
   int b;  ///< its number
   int q_begin, n_q, k_begin, n_k;
-  int q_tiles;          ///< work tiles of a head, or of a KV head where its heads are packed
+  int q_tiles;          ///< work tiles of a head, or of a KV head where its heads are packed; or
+                        ///< pairs of them, where a block takes two together
   int first_item;       ///< its work index
   int first_partial;    ///< where there are several shares: the place of its first item's results
   CountDivisor shares;  ///< items of a work tile

@@ -23,6 +23,12 @@ constexpr bool has_reports_of_items() {
   return SplitKv<Config>::kIsSplit || has_sequence_tiles<Config>();
 }
 
+/// Number of a row in the arrays of reports, by whose arguments they lie: of work tiles of
+/// sequences those of the batch, which are laid out for the longest.
+__device__ __forceinline__ long long row_of_reports(const AttendArgs& args, const WorkTile& row) {
+  return row.head() * args.q_tiles + row.i;
+}
+
 /// Fills the row's map and counts with 0, unless items report; a block barrier must follow before
 /// the first report_visit.
 template <class Config, int kThreads>
@@ -30,9 +36,9 @@ __device__ __forceinline__ void open_report(const AttendArgs& args, const WorkTi
                                             int thread = thread_index()) {
   if constexpr (has_reports_of_items<Config>()) return;
   if (args.counts != nullptr && thread < kCountsOfRow)
-    args.counts[row.index() * kCountsOfRow + thread] = 0;
+    args.counts[row_of_reports(args, row) * kCountsOfRow + thread] = 0;
   if (args.tile_mask == nullptr) return;
-  unsigned char* map = args.tile_mask + row.index() * args.k_tiles;
+  unsigned char* map = args.tile_mask + row_of_reports(args, row) * args.k_tiles;
   for (int j = thread; j < args.k_tiles; j += kThreads) map[j] = 0;
 }
 
@@ -42,10 +48,11 @@ __device__ __forceinline__ void open_report(const AttendArgs& args, const WorkTi
 template <class Config>
 __device__ __forceinline__ void write_visit(const AttendArgs& args, const WorkTile& row, int j,
                                             bool gated) {
+  const long long number = row_of_reports(args, row);
   if (args.tile_mask != nullptr)
-    args.tile_mask[row.index() * args.k_tiles + j] = static_cast<unsigned char>(1 + gated);
+    args.tile_mask[number * args.k_tiles + j] = static_cast<unsigned char>(1 + gated);
   if (args.counts == nullptr) return;
-  int* counts = args.counts + row.index() * kCountsOfRow;
+  int* counts = args.counts + number * kCountsOfRow;
   if constexpr (has_reports_of_items<Config>()) {
     take_number(reinterpret_cast<u32*>(counts + 1));
     return;
@@ -63,21 +70,24 @@ __device__ __forceinline__ void report_visit(const AttendArgs& args, int j, bool
 }
 
 /// Visible tiles (or gathered columns) are counted apart from the walk: a list may leave out what
-/// the mask shows. By one warp, which begins with `thread` 0.
+/// the mask shows. By one warp, which begins with `thread` 0; `args`: of the work tile, `reports`:
+/// where its reports lie.
 template <class Config, class Hooks, class Args>
-__device__ __forceinline__ void count_visible(const Args& args, const WorkTile& row, int thread) {
+__device__ __forceinline__ void count_visible(const Args& args, const AttendArgs& reports,
+                                              const WorkTile& row, int thread) {
   constexpr int kKeys = Config::kGathers ? Config::kKeepK : Config::kTileK;
   int visible = 0;
   for (int chunk = 0; chunk * 32 < args.attend.k_tiles; ++chunk) {
     visible += __popc(classify_chunk<Config, Hooks, kKeys>(args, row, chunk).visible);
   }
-  if (thread == 0) args.attend.counts[row.index() * kCountsOfRow] = visible;
+  if (thread == 0) reports.counts[row_of_reports(reports, row) * kCountsOfRow] = visible;
 }
 
 template <class Config, class Hooks, class Args>
-__device__ __forceinline__ void close_report(const Args& args, const WorkTile& row) {
-  if (args.attend.counts == nullptr || warp_index() != 0) return;
-  count_visible<Config, Hooks>(args, row, thread_index());
+__device__ __forceinline__ void close_report(const Args& args, const AttendArgs& reports,
+                                             const WorkTile& row) {
+  if (reports.counts == nullptr || warp_index() != 0) return;
+  count_visible<Config, Hooks>(args, reports, row, thread_index());
 }
 
 }  // namespace lacuna

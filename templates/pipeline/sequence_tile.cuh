@@ -11,13 +11,15 @@
 // Rows behind the last query of the sequence are zeros, too; formulas take them for the last one,
 // so that they have keys wherever that has.
 //
-// Where each head has lists of its own, a work tile is that of one head: T is 64.
+// Where each head has lists of its own, a work tile is that of one head: T is 64. Two neighbours of
+// 64 queries each, of which each warpgroup has one (Config::kWorkTiles), are one item.
 #pragma once
 
 #include "args/sequence_args.cuh"
 #include "pipeline/batch_layout.cuh"
 #include "pipeline/kv_element.cuh"
 #include "pipeline/lane_rows.cuh"
+#include "pipeline/row_counter.cuh"
 #include "pipeline/tile_walk.cuh"
 #include "pipeline/work_tile_args.cuh"
 
@@ -86,6 +88,12 @@ __device__ __forceinline__ const TensorMap* maps_of_sequence(const Args& args, i
   return args.batch_schedule.maps + b * kSequenceMaps;
 }
 
+/// Of an item of several work tiles, `row` may be any of them.
+template <class Config>
+__device__ __forceinline__ int first_query_of_item(const SequenceTile& row) {
+  return Config::kWorkTiles == 1 ? row.q0 : row.q0 - row.i % Config::kWorkTiles * Config::kTileQ;
+}
+
 /// Number of a row in arrays [partials, tile_heads, partial_queries].
 template <class Config, class Args>
 __device__ __forceinline__ long long partial_index(const Args& args, const SequenceTile& row,
@@ -93,7 +101,7 @@ __device__ __forceinline__ long long partial_index(const Args& args, const Seque
   const SequenceSchedule& schedule = args.batch_schedule;
   const long long head =
       static_cast<long long>(row.partial + share) * tile_heads<Config>(args) + h - row.h;
-  return head * schedule.partial_queries + q - row.q0;
+  return head * schedule.partial_queries + q - first_query_of_item<Config>(row);
 }
 
 /// The sequence of an item, by its rank: the last one that begins at or before it. By a whole warp,
@@ -130,14 +138,15 @@ __device__ __forceinline__ SequenceTile sequence_tile(const Args& args, int item
 
   SequenceTile row;
   const int number = group.quotient * sequence.heads.divisor + height.remainder;
-  row.i = sequence.q_tiles - 1 - height.quotient;
+  const int place_of_tile = sequence.q_tiles - 1 - height.quotient;
+  row.i = place_of_tile * Config::kWorkTiles;
   row.h = number * tile_heads<Config>(args);
   row.kv_head = packs_heads<Config>() ? number : number / args.attend.heads_per_kv;
   row.b = sequence.b;
   const int queries = Config::kWarpgroups * args.batch_schedule.group_queries;
-  row.q0 = row.i * queries;
+  row.q0 = place_of_tile * queries;
   row.q1 = smaller(row.q0 + queries, sequence.n_q) - 1;
-  row.q_tiles = sequence.q_tiles;
+  row.q_tiles = Config::kWorkTiles == 1 ? sequence.q_tiles : ceil_div(sequence.n_q, Config::kTileQ);
   row.n_h = args.attend.n_h;
   row.n_q = sequence.n_q;
   row.n_k = sequence.n_k;
@@ -145,23 +154,46 @@ __device__ __forceinline__ SequenceTile sequence_tile(const Args& args, int item
   row.k_begin = sequence.k_begin;
   row.shares = sequence.shares.divisor;
   row.share = place.remainder;
-  row.partial =
-      sequence.first_partial + (number * sequence.q_tiles + row.i) * sequence.shares.divisor;
+  row.partial = sequence.first_partial +
+                (number * sequence.q_tiles + place_of_tile) * sequence.shares.divisor;
   return row;
 }
 
+/// produce(SequenceTile) for each item that the block takes; by one whole warp.
+template <class Config, class Args, class Produce>
+__device__ __forceinline__ void for_each_item(const Args& args, const Produce& produce) {
+  RowCounter counter(args.schedule.next_row);
+  int item = block_index();
+  while (item < scheduled_items(args)) {
+    counter.ask();
+    produce(sequence_tile<Config>(args, item));
+    item = counter.take();
+  }
+}
+
+/// Which of `tiles` are those of an item.
+template <class Config>
+__device__ __forceinline__ TileShare share_of_row(const SequenceTile& row, int tiles, int) {
+  const auto first = [&](int share) {
+    return static_cast<int>(static_cast<long long>(tiles) * share / row.shares);
+  };
+  return {first(row.share), first(row.share + 1) - first(row.share)};
+}
+template <class Config>
+__device__ __forceinline__ TileShare share_of_row(const WorkTile&, int tiles, int share) {
+  return share_of_tiles<Config>(tiles, share);
+}
+
 /// A walk over the tiles of an item.
-template <class Walk, class Args>
+template <class Walk, class Config, class Args>
 class SequenceWalk {
  public:
   __device__ __forceinline__ SequenceWalk(const Args& args, const SequenceTile& row)
       : walk_(args, row, {}) {
     if (row.shares == 1) return;
-    const int tiles = walk_.count(args, row);
-    const int begin = static_cast<int>(static_cast<long long>(tiles) * row.share / row.shares);
-    const int end = static_cast<int>(static_cast<long long>(tiles) * (row.share + 1) / row.shares);
-    left_ = end - begin;
-    if (left_ > 0) walk_.skip(args, row, begin);
+    const TileShare mine = share_of_row<Config>(row, walk_.count(args, row), 0);
+    left_ = mine.count;
+    if (left_ > 0) walk_.skip(args, row, mine.begin);
   }
 
   __device__ __forceinline__ TileRef next(const Args& args, const SequenceTile& row) {

@@ -16,6 +16,7 @@
 
 #include "arch/redux.cuh"
 #include "pipeline/gate.cuh"
+#include "pipeline/sequence_tile.cuh"
 #include "pipeline/tile_walk.cuh"
 
 namespace lacuna {
@@ -61,8 +62,8 @@ class SharedWalk {
  public:
   /// `first`: of the rows; a last one of its head may be alone. Of split work tiles: the same share
   /// of each list.
-  template <class Args>
-  __device__ __forceinline__ SharedWalk(const Args& args, const WorkTile& first, int share) {
+  template <class Args, class Row>
+  __device__ __forceinline__ SharedWalk(const Args& args, const Row& first, int share) {
     const AttendArgs& attend = args.attend;
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
@@ -71,8 +72,8 @@ class SharedWalk {
       left_[r] = exists ? smaller(attend.list_counts[row], attend.list_capacity) : 0;
       next_[r] = attend.list_indices + row * attend.list_capacity +
                  (Config::kDescending ? left_[r] - 1 : 0);
-      if constexpr (SplitKv<Config>::kIsSplit) {
-        const TileShare mine = share_of_tiles<Config>(larger(left_[r], 0), share);
+      if constexpr (SplitKv<Config>::kIsSplit || has_sequence_tiles<Config>()) {
+        const TileShare mine = share_of_row<Config>(first, larger(left_[r], 0), share);
         left_[r] = mine.count;
         next_[r] += Config::kDescending ? -mine.begin : mine.begin;
       }

@@ -14,31 +14,32 @@ namespace lacuna {
 /// Are the lists of attend made by `compact`, and so in the workspace?
 LACUNA_OPTIONAL_FIELD(bool, makes_lists, kMakesLists, false)
 
-/// Tiles of the longest sequence, which reports and the caller's lists are laid out for.
-struct MostTiles {
-  int q, k;
-};
+/// Of arguments that have the sequence's lengths already: a work tile finds lists of the caller's
+/// where those of the longest sequence would lie, which has so many tiles of queries.
+template <class Row>
+__device__ __forceinline__ void move_given_lists(AttendArgs& attend, int most_q_tiles,
+                                                 const Row& row) {
+  if (attend.list_counts == nullptr) return;
+  const long long rows = row.head() * (most_q_tiles - attend.q_tiles);
+  attend.list_indices += rows * attend.list_capacity;
+  attend.list_counts += rows;
+}
 
-/// Of arguments that have the sequence's lengths already: a work tile finds its reports, and lists
-/// of the caller's, where those of the longest sequence would lie.
-template <class Config, class Row>
-__device__ __forceinline__ void move_reports(AttendArgs& attend, const MostTiles& most,
+/// The same of reports.
+template <class Row>
+__device__ __forceinline__ void move_reports(AttendArgs& attend, const SequenceArgs& sequences,
                                              const Row& row) {
-  const long long rows = row.head() * (most.q - attend.q_tiles);
-  if (attend.counts != nullptr) attend.counts += rows * kCountsOfRow;
+  const long long most = row.head() * sequences.most_q_tiles + row.i;
+  if (attend.counts != nullptr) attend.counts += (most - row.index()) * kCountsOfRow;
   if (attend.tile_mask != nullptr)
-    attend.tile_mask += (row.head() * most.q + row.i) * most.k - row.index() * attend.k_tiles;
-  if (!makes_lists<Config>() && attend.list_counts != nullptr) {
-    attend.list_indices += rows * attend.list_capacity;
-    attend.list_counts += rows;
-  }
+    attend.tile_mask += most * sequences.most_k_tiles - row.index() * attend.k_tiles;
 }
 
 /// Lists that `compact` has made for a sequence, by the tiles that it has, begin with its piece of
 /// the workspace. A work tile counts in rows of all sequences.
 template <class Row>
-__device__ __forceinline__ void move_lists(AttendArgs& attend, long long workspace_bytes,
-                                           const Row& row) {
+__device__ __forceinline__ void move_made_lists(AttendArgs& attend, long long workspace_bytes,
+                                                const Row& row) {
   const long long rows = static_cast<long long>(row.b) * attend.n_h * attend.q_tiles;
   move_by(attend.list_indices, row.b * workspace_bytes);
   move_by(attend.list_counts, row.b * workspace_bytes);
@@ -47,8 +48,8 @@ __device__ __forceinline__ void move_lists(AttendArgs& attend, long long workspa
 }
 
 /// Blocks that take work tiles of all sequences are given the arguments of the whole batch, and
-/// take the lengths of the sequence from the SequenceTile. A batch of one length is read as it is,
-/// without a copy.
+/// take the lengths of the sequence from the SequenceTile; they write reports by the arguments of
+/// the batch (attend/report.cuh). A batch of one length is read as it is, without a copy.
 template <class Config, class Args, class Row>
 __device__ __forceinline__ decltype(auto) args_of_work_tile(const Args& args, const Row& row) {
   if constexpr (has_sequence_tiles<Config>()) {
@@ -56,17 +57,18 @@ __device__ __forceinline__ decltype(auto) args_of_work_tile(const Args& args, co
     own.attend.n_q = row.n_q;
     own.attend.n_k = row.n_k;
     own.attend.k_tiles = ceil_div(row.n_k, Config::kTileK);
-    if constexpr (!packs_heads<Config>()) {
-      own.attend.q_tiles = row.q_tiles;
-      if constexpr (makes_lists<Config>())
-        move_lists(own.attend, args.sequences.workspace_bytes, row);
-      move_reports<Config>(own.attend, {args.attend.q_tiles, args.attend.k_tiles}, row);
+    if constexpr (!packs_heads<Config>()) own.attend.q_tiles = row.q_tiles;
+    if constexpr (makes_lists<Config>()) {
+      move_made_lists(own.attend, args.sequences.workspace_bytes, row);
+    } else if constexpr (Config::kUsesLists) {
+      move_given_lists(own.attend, args.attend.q_tiles, row);
     }
     return own;
   } else if constexpr (has_sequences<Config>()) {
     Args own = args;
-    move_reports<Config>(own.attend, {args.sequences.most_q_tiles, args.sequences.most_k_tiles},
-                         row);
+    move_reports(own.attend, args.sequences, row);
+    if constexpr (!makes_lists<Config>())
+      move_given_lists(own.attend, args.sequences.most_q_tiles, row);
     return own;
   } else {
     return static_cast<const Args&>(args);

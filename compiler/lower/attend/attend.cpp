@@ -62,7 +62,7 @@ void add_wgmma_config(const Plan& plan, std::vector<ConfigField>& fields) {
                  boolean("kGateReadsTileMax", gate_reads(Variable::kTileMax), kGate),
                  boolean("kGateReadsGap", gate_reads(Variable::kGap), kGate),
                  part("GatePolicy", chosen.gate_policy),
-                 part("Row", chosen.walk, std::string(row_type(chosen.walk.value))),
+                 part("Row", chosen.walk, std::string(row_type(has_sequence_tiles(plan)))),
                  slot("QuerySlot", chosen.keys, "64", "64", "kHeadDim"),
                  slot("KeySlot", chosen.keys, "kStepKeys", "kTileK", "kHeadDim"),
                  slot("ValueSlot", chosen.values, "kStepKeys", "kTileK", value_width)});

@@ -160,8 +160,6 @@ std::string objection(const WgmmaShape& shape, const TileRequest& request) {
     return text("tile.q", shape.tile_q) + "three warpgroups have no registers for 8-bit operands";
   if (shape.tile_q == kWideBlockRows && shape.splits_kv)
     return text("tile.q", shape.tile_q) + "three warpgroups have no registers for partial results";
-  if (shape.has_sequence_tiles && shape.work_tiles > 1)
-    return text("tile.q", shape.tile_q) + "a batch of sequences has items of one list";
   if (shape.tile_q == kWideBlockRows && shape.gathers)
     return text("tile.q", shape.tile_q) + "a producer that gathers has the registers of a third";
   if (!warps.admits(shape.warps()))

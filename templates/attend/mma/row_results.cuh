@@ -42,7 +42,7 @@ __device__ __forceinline__ void write_results(Block& at) {
                                at.to_log2, Block::kRangeLog2);
     }
   }
-  if (share == 0) close_report<Config, Hooks>(at.args, row);
+  if (share == 0) close_report<Config, Hooks>(at.args, at.args.attend, row);
 }
 
 }  // namespace lacuna

@@ -149,13 +149,14 @@ __device__ __forceinline__ void finish_reports(const State& at) {
   using Hooks = typename State::Hooks;
   if constexpr (packs_heads<Config>()) return;
   if constexpr (State::Shape::kOwnRows) {
-    const WorkTile row = at.reload_row();
+    const typename State::Row row = at.reload_row();
     const bool is_first_warp = uniform_over_warp(static_cast<u32>(warp_of_warpgroup())) == 0;
     if (reports(at, row) && at.args.attend.counts != nullptr && is_first_warp)
-      count_visible<Config, Hooks>(at.args, row, thread_of_row<Config>());
+      count_visible<Config, Hooks>(args_of_work_tile<Config>(at.args, row), at.args.attend, row,
+                                   thread_of_row<Config>());
   } else if (reports(at, at.row)) {
     const typename State::Row row = at.reload_row();
-    close_report<Config, Hooks>(args_of_work_tile<Config>(at.args, row), row);
+    close_report<Config, Hooks>(args_of_work_tile<Config>(at.args, row), at.args.attend, row);
   }
 }
 

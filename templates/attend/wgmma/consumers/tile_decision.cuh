@@ -19,10 +19,8 @@ template <class State>
 __device__ __forceinline__ void report(const State& at, TileRef tile, bool gated) {
   using Config = typename State::Config;
   gated = gated_by_all<Config>(at.row, at.warpgroup, gated);
-  if (tile.exists() && thread_of_row<Config>() == 0) {
-    const typename State::Row row = at.reload_row();
-    write_visit<Config>(args_of_work_tile<Config>(at.args, row).attend, row, tile.index(), gated);
-  }
+  if (tile.exists() && thread_of_row<Config>() == 0)
+    write_visit<Config>(at.args.attend, at.reload_row(), tile.index(), gated);
 }
 
 /// Writes the reports of a step whose tiles all count.

@@ -18,6 +18,16 @@ __device__ __forceinline__ int thread_of_row() {
   return WgmmaShape<Config>::kOwnRows ? thread_index() % kWarpgroupThreads : thread_index();
 }
 
+/// Of the work tile's batch entry, or of its sequence.
+template <class Args>
+__device__ __forceinline__ int queries_of(const Args& args, const WorkTile&) {
+  return args.attend.n_q;
+}
+template <class Args>
+__device__ __forceinline__ int queries_of(const Args&, const SequenceTile& row) {
+  return row.n_q;
+}
+
 /// The warpgroup's work tile, of those that the block takes together from `row` on.
 template <class Config, class Args>
 __device__ __forceinline__ typename Config::Row row_of_warpgroup(const Args& args,
@@ -26,7 +36,7 @@ __device__ __forceinline__ typename Config::Row row_of_warpgroup(const Args& arg
   if constexpr (WgmmaShape<Config>::kOwnRows) {
     row.i += warpgroup;
     row.q0 += warpgroup * Config::kTileQ;
-    row.q1 = smaller(row.q0 + Config::kTileQ - 1, args.attend.n_q - 1);
+    row.q1 = smaller(row.q0 + Config::kTileQ, queries_of(args, row)) - 1;
   }
   return row;
 }

@@ -41,10 +41,11 @@ struct WgmmaControl {
 };
 
 /// Has a warpgroup queries in any work tile that the launch admits? Of sequences with few queries,
-/// whose heads share a work tile, only the first has some.
+/// whose heads share a work tile, only the first has some; with work tiles of their own both take
+/// part.
 template <class Config, class Args>
 __device__ __forceinline__ bool has_queries(const Args& args, int warpgroup) {
-  if constexpr (has_sequence_tiles<Config>()) {
+  if constexpr (has_sequence_tiles<Config>() && !WgmmaShape<Config>::kOwnRows) {
     return warpgroup * args.batch_schedule.group_queries < larger(args.attend.n_q, 1);
   } else {
     return true;

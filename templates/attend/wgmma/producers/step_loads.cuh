@@ -184,7 +184,12 @@ struct StepLoads {
   __device__ __forceinline__ void load_keys(const Message& step) {
     const Mbarrier full = Smem::barrier(smem.control()->k_full[keys.slot()]);
     if constexpr (has_sequence_tiles<Config>()) {
-      if (has_turn(keys.count)) load_keys_of_sequence(step, full);
+      const auto announce = [&] {
+        if (!elect_one()) return;
+        smem.message(keys.slot(), 0) = step;
+        announce_bytes<typename Shape::KeySlot>(full, step);
+      };
+      if (has_turn(keys.count)) load_keys_of_sequence(step, full, announce);
     } else {
       await_slot();
       if (elect_one()) {
@@ -216,11 +221,17 @@ struct StepLoads {
     has_pending = true;
     pending_head = row.kv_head;
     pending_batch = row.b;
+    pending_row_slot = row_slot;
   }
 
   /// V of the step that is pending.
   __device__ __forceinline__ void load_values() {
     if (!has_pending) return;
+    has_pending = false;
+    if constexpr (has_sequence_tiles<Config>()) {
+      load_values_of_sequence(pending, [&] { return noted_row(pending_row_slot); });
+      return;
+    }
     const Mbarrier full = Smem::barrier(smem.control()->v_full[values.slot()]);
     const Mbarrier empty = Smem::barrier(smem.control()->v_empty[values.slot()]);
     empty.wait(values.phase() ^ 1);
@@ -230,7 +241,6 @@ struct StepLoads {
       announce_bytes<typename Shape::ValueSlot>(full, pending);
     }
     values.advance();
-    has_pending = false;
   }
 
   /// The row whose steps these are.
@@ -238,34 +248,43 @@ struct StepLoads {
     if constexpr (kKeepsRow) {
       return row;
     } else {
-      const auto& noted = smem.control()->rows[row_slot];
-      return {noted.q0, noted.h, noted.b, noted.n_k, noted.kv_head};
+      return noted_row(row_slot);
     }
+  }
+  __device__ __forceinline__ LoadedRow noted_row(u32 slot) const {
+    const auto& noted = smem.control()->rows[slot];
+    return {noted.q0, noted.h, noted.b, noted.n_k, noted.kv_head};
   }
 
   /// Of sequences. Which boxes there are is chosen, and the page asked for, before the wait:
-  /// between a place that is free and the load that fills it each cycle counts.
-  __device__ __forceinline__ void load_keys_of_sequence(const Message& step, Mbarrier full) {
+  /// between a place that is free and the load that fills it each cycle counts. announce(): by the
+  /// whole warp, when the place is free.
+  template <class Announce>
+  __device__ __forceinline__ void load_keys_of_sequence(const Message& step, Mbarrier full,
+                                                        const Announce& announce) {
     with_page_shift<Config>(args, [&](auto page_shift) {
       using Boxes = TileBoxes<typename Shape::KeySlot, Config, page_shift.kValue>;
       const LoadedRow from = sequence_row();
       const auto page_of = pages_of_step<Boxes>(args, from, step);
       await_slot();
-      if (elect_one()) {
-        smem.message(keys.slot(), 0) = step;
-        announce_bytes<typename Shape::KeySlot>(full, step);
-      }
+      announce();
       load_sequence_step<Boxes>(keys_of_sequence<Config>(args, from.b, from.kv_head), step, page_of,
                                 from.n_k, smem.keys(keys.slot()), full);
     });
   }
   /// V of a step, by a warp that brings nothing else.
   __device__ __forceinline__ void load_values_of_sequence(const Message& step) {
+    load_values_of_sequence(step, [&] { return sequence_row(); });
+  }
+  /// `row_of_step`: LoadedRow of the step.
+  template <class RowOfStep>
+  __device__ __forceinline__ void load_values_of_sequence(const Message& step,
+                                                          const RowOfStep& row_of_step) {
     if (has_turn(values.count)) {
       const Mbarrier full = Smem::barrier(smem.control()->v_full[values.slot()]);
       with_page_shift<Config>(args, [&](auto page_shift) {
         using Boxes = TileBoxes<typename Shape::ValueSlot, Config, page_shift.kValue>;
-        const LoadedRow from = sequence_row();
+        const LoadedRow from = row_of_step();
         const auto page_of = pages_of_step<Boxes>(args, from, step);
         Smem::barrier(smem.control()->v_empty[values.slot()]).wait(values.phase() ^ 1);
         if (elect_one()) announce_bytes<typename Shape::ValueSlot>(full, step);
@@ -301,6 +320,7 @@ struct StepLoads {
   LoadedRow row;     ///< whose steps these are
   u32 row_slot = 0;  ///< where consumers find it
   int pending_head = 0, pending_batch = 0;
+  u32 pending_row_slot = 0;
 };
 
 }  // namespace lacuna

@@ -13,6 +13,9 @@ class TwoListProducer {
   using Shape = WgmmaShape<Config>;
   using Smem = WgmmaSmem<Config>;
   using Message = typename Shape::Message;
+  using Row = typename Shape::Row;
+  /// A walk over two lists leaves no registers for the row.
+  using Loads = StepLoads<Config, Args, LoadedOperands::kKeysAndValues, false>;
 
  public:
   static constexpr int kWarps = 1;  ///< that run
@@ -22,20 +25,31 @@ class TwoListProducer {
 
   /// By one whole warp.
   __device__ __forceinline__ void run() {
-    for_each_work_tile<Config>(loads_.args, [this](const WorkTile& first, int work_index) {
-      produce_rows(first, share_of_item<Config>(work_index));
-    });
+    if constexpr (has_sequence_tiles<Config>()) {
+      for_each_item<Config>(loads_.args, [this](const SequenceTile& first) {
+        if (first.b != loads_.row.b) acquire_maps<Config, Loads>(loads_.args, first.b, true);
+        produce_rows(first, 0);
+      });
+    } else {
+      for_each_work_tile<Config>(loads_.args, [this](const WorkTile& first, int work_index) {
+        produce_rows(first, share_of_item<Config>(work_index));
+      });
+    }
     loads_.load_values();
     loads_.announce_end();
   }
 
  private:
   /// The row and the one behind it.
-  __device__ __forceinline__ void produce_rows(const WorkTile& first, int share) {
+  __device__ __forceinline__ void produce_rows(const Row& first, int share) {
     loads_.row = {first.q0, first.h, first.b, 0, kv_head_of(loads_.args, first)};
-    typename Config::Walk walk(loads_.args, first, share);
+    loads_.row_slot = loads_.rows.slot();
+    loads_.rows.advance();
+    if (elect_one()) note_row(loads_.smem, loads_.row_slot, first, share);
+    __syncwarp();
+    typename Config::Walk walk(args_of_work_tile<Config>(loads_.args, first), first, share);
     const auto load = [&](const SharedTile& now, const SharedTile&, bool is_first, bool is_last) {
-      load_keys(first, share, now, is_first, is_last);
+      load_keys(now, is_last);
       loads_.load_values();  // of the step before
       if (is_first) load_query_tiles<Config>(loads_.args, loads_.smem, loads_.queries, first);
       loads_.note_pending(tiles_of(now));
@@ -60,19 +74,21 @@ class TwoListProducer {
     return tiles;
   }
 
-  __device__ __forceinline__ void load_keys(const WorkTile& row, int share, const SharedTile& step,
-                                            bool is_first, bool is_last) {
+  __device__ __forceinline__ void load_keys(const SharedTile& step, bool is_last) {
     const Mbarrier full = Smem::barrier(loads_.smem.control()->k_full[loads_.keys.slot()]);
     const Message tiles = tiles_of(step);
-    Smem::barrier(loads_.smem.control()->k_empty[loads_.keys.slot()]).wait(loads_.keys.phase() ^ 1);
-    if (elect_one()) loads_.issue_keys(full, tiles);
-    for (int r = 0; r < Config::kWorkTiles; ++r) write_message(r, step, is_last);
-    __syncwarp();
-    if (elect_one()) {
-      if (is_first) note_row(loads_.smem, loads_.rows.slot(), row, share);
-      loads_.announce_keys(full, tiles);
+    const auto announce = [&] {
+      for (int r = 0; r < Config::kWorkTiles; ++r) write_message(r, step, is_last);
+      __syncwarp();
+      if (elect_one()) loads_.announce_keys(full, tiles);
+    };
+    if constexpr (has_sequence_tiles<Config>()) {
+      loads_.load_keys_of_sequence(tiles, full, announce);
+    } else {
+      loads_.await_slot();
+      if (elect_one()) loads_.issue_keys(full, tiles);
+      announce();
     }
-    if (is_first) loads_.rows.advance();
     loads_.keys.advance();
   }
 
@@ -93,7 +109,7 @@ class TwoListProducer {
     }
   }
 
-  StepLoads<Config, Args> loads_;
+  Loads loads_;
 };
 
 }  // namespace lacuna

@@ -17,6 +17,12 @@ namespace lacuna {
 /// A warp of a consumer warpgroup.
 struct PackedWarp {
   int warpgroup, warp;
+
+  /// The warpgroup's place among those of its work tile.
+  template <class Config>
+  __device__ __forceinline__ int place() const {
+    return WgmmaShape<Config>::kOwnRows ? 0 : warpgroup;
+  }
 };
 
 template <class Config>
@@ -41,7 +47,8 @@ __device__ __forceinline__ void clear_packed_rows(const Args& args, const Sequen
   constexpr int kChunks = WgmmaShape<Config>::kHeadDimV / 8;
 #pragma unroll 1
   for (int n = lane_index(); n < kWarpRows * kChunks; n += 32) {
-    const PackedRow one = packed_row(args, row, at.warpgroup, at.warp * kWarpRows + n / kChunks);
+    const PackedRow one =
+        packed_row(args, row, at.place<Config>(), at.warp * kWarpRows + n / kChunks);
     if (one.exists)
       *reinterpret_cast<uint4*>(output_row<Config>(args.attend, row, one.q, one.h) +
                                 n % kChunks * 8) = make_uint4(0, 0, 0, 0);
@@ -59,7 +66,7 @@ __device__ __forceinline__ void store_packed_output(const Args& args, u32 stagin
   warpgroup_barrier(at.warpgroup).sync();
   if (uniform_over_warp(static_cast<u32>(at.warp)) == 0 && elect_one()) {
     const TensorMap& map = maps_of_sequence(args, row.b)[kSequenceOutput];
-    const int first = row.q0 + at.warpgroup * args.batch_schedule.group_queries;
+    const int first = row.q0 + at.place<Config>() * args.batch_schedule.group_queries;
 #pragma unroll
     for (int p = 0; p < Tile::kPanels; ++p)
       tma_store(map, staging + p * Tile::kPanelBytes,
@@ -176,7 +183,7 @@ __device__ __forceinline__ void merge_if_last(const Args& args, const SequenceTi
   if (before + 1 == static_cast<u32>(items_of(row))) {
     __syncwarp();
     for (int n = 0; n < kWarpRows; ++n) {
-      const PackedRow one = packed_row(args, row, at.warpgroup, at.warp * kWarpRows + n);
+      const PackedRow one = packed_row(args, row, at.place<Config>(), at.warp * kWarpRows + n);
       if (uniform_over_warp(one.exists) != 0) merge_row<Config, Hooks>(args, row, one.q, one.h);
     }
   }
