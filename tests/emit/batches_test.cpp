@@ -1,6 +1,9 @@
 // Shipped specs serve batches of sequences, in rows and in pages: all of them.
+#include <algorithm>
 #include <filesystem>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "tests/emit/plans.hpp"
 #include "tests/ir/programs.hpp"
@@ -20,7 +23,11 @@ std::string refusal(const SpecDocument& document, const char* target, BatchLayou
   const Plan plan = make_plan(document, options, find_target(target).value(), diagnostics);
   if (!diagnostics.has_errors()) {
     const LoweredPlan lowered = lower_plan(plan);
-    EXPECT_EQ(lowered.each_sequence, plan.attend.family.value == AttendFamily::kMma);
+    const bool is_mma = plan.attend.family.value == AttendFamily::kMma;
+    const bool has_others = std::ranges::any_of(lowered.kernels, [](const Kernel& kernel) {
+      return kernel.name != "attend" && kernel.name != "merge_branch";
+    });
+    EXPECT_EQ(lowered.each_sequence, is_mma || has_others);
     EXPECT_FALSE(lowered.kernels.empty());
   }
   std::string text;
@@ -49,8 +56,8 @@ TEST(Batches, EverySpecServesSequences) {
   EXPECT_GE(served, 4 * 48);  // of nsa, vsa and differential each branch
 }
 
-/// Tokens as they are by wgmma; what of a branch belongs to one head, or lies in a piece of each
-/// sequence, by mma. merge_branch runs for each sequence either way, and finds the sums in front.
+/// Tokens as they are by wgmma; rows that are made for each sequence by mma. What runs before
+/// attend or behind it does so for each sequence either way, and finds the sums in front.
 TEST(Batches, BranchesOfTokensTakeWgmma) {
   Diagnostics diagnostics;
   const fs::path path = LACUNA_SOURCE_DIR "/specs/nsa.json";
@@ -64,18 +71,51 @@ TEST(Batches, BranchesOfTokensTakeWgmma) {
     const bool is_wgmma = plan.attend.family.value == AttendFamily::kWgmma;
     found += branch.spec.branch.name + ": " +
              (is_wgmma ? std::string("wgmma") : plan.attend.family.reason) + "\n";
-    EXPECT_EQ(program.each_sequence, !is_wgmma);
+    EXPECT_EQ(program.each_sequence, branch.spec.branch.name != "window");
     EXPECT_GE(program.shared_value, 0);
     for (const WorkspaceSlot& slot : program.slots)
-      EXPECT_EQ(slot.is_shared, slot.name.starts_with("sum_")) << slot.name;
+      EXPECT_EQ(slot.region == SlotRegion::kShared, slot.name.starts_with("sum_")) << slot.name;
     for (const KernelLaunch& launch : program.launches)
-      EXPECT_EQ(launch.each_sequence, !is_wgmma || launch.name == "merge_branch") << launch.name;
+      EXPECT_EQ(launch.each_sequence, !is_wgmma || launch.name != "attend") << launch.name;
   }
   EXPECT_EQ(found,
-            "compressed: a batch of pages: its heads share work tiles, and rows that are made lie "
-            "in the piece of each sequence\n"
-            "selected: a batch of pages: its heads share work tiles, and lists are of one head\n"
+            "compressed: a batch of pages: its rows are loaded as they are, and these are made for "
+            "each sequence\n"
+            "selected: wgmma\n"
             "window: wgmma\n");
+}
+
+/// Where attend takes items of all sequences and kernels before it have a piece of the workspace
+/// for each, what attend needs lies in front of the pieces, once.
+TEST(Batches, ListsOfEachSequenceLieBehindTheSchedule) {
+  Diagnostics diagnostics;
+  const fs::path path = LACUNA_SOURCE_DIR "/specs/flexprefill.json";
+  const SpecDocument document = read_spec({path, test::read_file(path)}, diagnostics);
+  BuildOptions options;
+  options.batch = BatchLayout::kSequences;
+  const Plan plan = make_plan(document, options, find_target("sm_90a").value(), diagnostics);
+  const LaunchProgram program = emit_launch_program(plan);
+  const LaunchShape shape{.n_b = 7, .n_h = 8, .n_h_kv = 2, .n_q = 300, .n_k = 500};
+  std::vector<std::int32_t> values(program.values.size());
+  ASSERT_TRUE(evaluate_launch_values(program, shape, values.data(), 132));
+  const auto at = [&](int value) { return values[static_cast<std::size_t>(value)]; };
+  constexpr std::string_view kOfSchedule[] = {"next_row",  "sequences",   "first_items", "maps",
+                                              "partial_o", "partial_lse", "arrivals"};
+  std::int32_t batch = 0, own = 0;
+  for (const WorkspaceSlot& slot : program.slots) {
+    const bool is_of_batch = slot.region == SlotRegion::kBatch;
+    const bool is_of_attend = std::ranges::count(kOfSchedule, slot.name) > 0;
+    EXPECT_EQ(is_of_batch, is_of_attend) << slot.name;
+    EXPECT_EQ(at(slot.offset), is_of_batch ? batch : own) << slot.name;
+    (is_of_batch ? batch : own) += at(slot.size);
+    if (slot.name == "sequences") EXPECT_EQ(at(slot.size), (7 * 64 + 255) / 256);
+    if (slot.name == "list_counts") EXPECT_EQ(at(slot.size), 8 * 1);  // of one sequence
+  }
+  EXPECT_EQ(at(program.batch_value), batch);
+  EXPECT_EQ(at(program.workspace_value), own);
+  EXPECT_TRUE(program.each_sequence);
+  for (const KernelLaunch& launch : program.launches)
+    EXPECT_EQ(launch.each_sequence, launch.name != "attend") << launch.name;
 }
 
 /// What bounds say little of: each sequence is asked in the mma family, none by wgmma.

@@ -265,6 +265,7 @@ Plan wgmma_plan(const char* text) {
 TEST(Launch, ManyRowsForEachKeyUseAllPlacesOfValues) {
   Plan plan = wgmma_plan(kGatedText);
   plan.program.batch = BatchLayout::kSequences;
+  attend_of(plan.program).gate.reset();  // so that heads are packed
   plan.attend.stages.value = 2, plan.attend.value_stages.value = 3;
   const LaunchProgram program = emit_launch_program(plan);
   const auto places = [&](int n_q) {

@@ -17,6 +17,8 @@ query and 8 KV heads, random normal values.
   invariant  what a fixed split costs, whose results do not depend on the rest of the batch
   formulas   sinks (64 heads of 64 elements), ALiBi, a prefix, a sigmoid, and head dim 96: the wgmma family against mma, for one query
              of each of 64 sequences of 8192 keys and for a prefill of 16384 tokens
+  lists      the same of predictors, decision and attend together: streaming heads, the best blocks by their means, FlexPrefill,
+             also for 1024 queries of each of 4 sequences of 8192 keys
 
 Needs what tools/dev/peers.py needs.
 """
@@ -270,10 +272,13 @@ def point_prefill(torch, engine, options):
              "is_right": max(errors) < TOLERANCE}]
 
 
-def by_family(torch, engine, options, name, spec, heads, parameters):
+USUAL_LENGTHS = (([(1, 8192)] * 64, "1 query of 8192 keys x 64"), ([(16384, 16384)], "16384 tokens"))
+
+
+def by_family(torch, engine, options, name, spec, heads, parameters, batches=USUAL_LENGTHS):
     """The planner's choice, in rows and in pages, against the mma family."""
     rows = []
-    for lengths, what in (([(1, 8192)] * 64, "1 query of 8192 keys x 64"), ([(16384, 16384)], "16384 tokens")):
+    for lengths, what in batches:
         batch = Batch(torch, engine, lengths, heads)
         tensors = {key: make(len(lengths)) for key, make in parameters.items()}
         subjects, outputs = {}, {}
@@ -299,6 +304,12 @@ def point_formulas(torch, engine, options):
     rows = [row for name, heads, parameters in cases
             for row in by_family(torch, engine, options, name, (SPECS / f"{name}.json").read_text(), heads, parameters)]
     return rows + by_family(torch, engine, options, "causal, head dim 96", CAUSAL % "", Heads(32, 32, 96), {})
+
+
+def point_lists(torch, engine, options):
+    batches = USUAL_LENGTHS + (([(1024, 8192)] * 4, "1024 queries of 8192 keys x 4"),)
+    return [row for name in ("streaming", "topk-blocks", "flexprefill")
+            for row in by_family(torch, engine, options, name, (SPECS / f"{name}.json").read_text(), Heads(), {}, batches)]
 
 
 POINTS = {name.removeprefix("point_"): call for name, call in vars(sys.modules[__name__]).items() if name.startswith("point_")}
