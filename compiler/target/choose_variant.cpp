@@ -66,12 +66,12 @@ Chosen<Producer> choose_producer(const WgmmaShape& shape, BatchLayout batch, Con
   if (shape.e4m3_rows)
     return {Producer::kWgmmaConverting, Origin::kDerived,
             "keys and values are e4m3: one warp loads codes, four make 16-bit rows of them"};
-  if (batch != BatchLayout::kUniform)
-    return {Producer::kWgmmaSequences, Origin::kDerived,
-            "loads of sequences are long: two warps bring keys, and two bring values"};
   if (consumer == Consumer::kWgmmaTileGate)
     return {Producer::kWgmmaTileGate, Origin::kDerived,
             "the gate is decided here, and V of tiles that count is loaded behind the decision"};
+  if (batch != BatchLayout::kUniform)
+    return {Producer::kWgmmaSequences, Origin::kDerived,
+            "loads of sequences are long: two warps bring keys, and two bring values"};
   return {Producer::kWgmma, Origin::kDefault, "walks over tiles and loads each of them"};
 }
 

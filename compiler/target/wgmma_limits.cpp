@@ -23,7 +23,8 @@ WgmmaBlock block_of(const WgmmaShape& shape) {
           .ring_bytes = shape.gathers ? column_ring_bytes(shape.work_tiles) : 0,
           .has_sequence_tiles = shape.has_sequence_tiles,
           .code_places = shape.code_places,
-          .has_column_bias = shape.has_column_bias};
+          .has_column_bias = shape.has_column_bias,
+          .has_gate = shape.has_gate};
 }
 
 /// Without places of codes.

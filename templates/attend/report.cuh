@@ -4,7 +4,8 @@
 //
 // If work tiles are split, or are those of sequences, no item could clear a report before all
 // others begin, so the host has filled it with zeros. Each item marks its own tiles and adds their
-// number by atomics; the first item says what is visible.
+// number by atomics; the first item says what is visible. Rows with a gate are one item each. Rows
+// with a gate are one item each.
 #pragma once
 
 #include "arch/atomic.cuh"
@@ -55,6 +56,7 @@ __device__ __forceinline__ void write_visit(const AttendArgs& args, const WorkTi
   int* counts = args.counts + number * kCountsOfRow;
   if constexpr (has_reports_of_items<Config>()) {
     take_number(reinterpret_cast<u32*>(counts + 1));
+    if constexpr (Config::kGateScope != GateScope::kNone) counts[2] += static_cast<int>(gated);
     return;
   }
   ++counts[1];

@@ -96,6 +96,7 @@ struct WgmmaBlock {
   bool has_sequence_tiles;  ///< of sequences
   int code_places = 0;  ///< of e4m3 rows: each holds the codes of a step's keys, or of its values
   bool has_column_bias = false;  ///< of int8 keys: a slot of K holds the biases of its keys, too
+  bool has_gate = false;
 
   /// Of a buffer, whose rows are those of O later.
   constexpr int query_bytes() const {
@@ -117,7 +118,11 @@ struct WgmmaBlock {
     return code_places > 0 || (has_sequence_tiles && stages > 3) ? 16 : 8;
   }
   constexpr int bias_bytes() const { return has_column_bias ? stages * step_keys * 4 : 0; }
-  constexpr int control_bytes() const { return row_slots() / 8 * 1024 + ring_bytes + bias_bytes(); }
+  /// Work tiles of sequences are long; beside the votes of a gate they take more than a KiB.
+  constexpr int control_bytes() const {
+    const int rows_and_votes = row_slots() / 8 + (has_sequence_tiles && has_gate ? 1 : 0);
+    return rows_and_votes * 1024 + ring_bytes + bias_bytes();
+  }
   constexpr int smem_bytes() const { return control_offset() + control_bytes(); }
 };
 

@@ -165,7 +165,7 @@ set(short_tier
   weighted_branches_d64_f16_sm_100a_pages_e4m3_long
   topk_blocks_d64_bf16_sm_100a_pages relmax_d64_bf16_sm_100a_sequences
   streaming_d64_bf16_sm_90a_sequences relmax_d64_bf16_sm_90a_pages external_mask_d128_f16_sm_90a_sequences
-  topk_blocks_d64_bf16_sm_90a_pages
+  topk_blocks_d64_bf16_sm_90a_pages skip_softmax_d64_bf16_sm_90a_sequences bsfa_d64_bf16_sm_90a_pages
   dense_d80_bf16_sm_90a dense_d96_bf16_sm_90a flash_decoding_d96_bf16_sm_90a_pages dense_d192_bf16_sm_90a bsfa_d112_f16_sm_100a split_mla_d192_f16_sm_100a
   external_mask_d80_f16_sm_90a mla_d192_bf16_sm_90a wide_heads_d576_bf16_sm_100a wide_tile_gate_d512_bf16_sm_100a
   one_warp_d64_bf16_sm_100a split_wide_heads_d576_f16_sm_100a wide_v_of_k_d576_bf16_sm_100a
@@ -447,6 +447,14 @@ foreach(batch sequences pages)
   device_kernel(specs/streaming.json 64 bf16 sm_90a ${batch} e4m3)
 endforeach()
 device_kernel(specs/xattention.json 96 bf16 sm_90a pages)
+# Gates by wgmma.
+foreach(batch sequences pages)
+  foreach(name skip-softmax bsfa)
+    device_kernel(specs/${name}.json 64 bf16 sm_90a ${batch})
+  endforeach()
+endforeach()
+device_kernel(specs/skip-softmax.json 128 f16 sm_90a pages e4m3)
+device_kernel(tests/device/specs/warp-gate.json 128 bf16 sm_90a sequences)
 device_kernel(tests/device/specs/split-topk-blocks.json 64 bf16 sm_90a sequences)
 device_kernel(specs/cascade.json 64 f16 sm_90a sequences)
 device_kernel(specs/window.json 64 f16 sm_90a pages)

@@ -70,7 +70,7 @@ std::string batch_objection(const Program& program) {
   const bool makes_rows = key_means(program) != nullptr || query_means(program) != nullptr ||
                           find_op<Permute>(program) != nullptr;
   if (makes_rows) return "its rows are loaded as they are, and these are made for each sequence";
-  if (attend.gate) return "no block of its items decides by a gate";
+
   if (has_8_bits(attend)) return "its rows are loaded as they are, not from prepared integers";
   if (attend.columns >= 0) return "no block of its items gathers columns";
   return "";
@@ -181,6 +181,11 @@ std::string objection(const WgmmaShape& shape, const TileRequest& request) {
          " bytes of shared memory";
 }
 
+/// Of a batch of sequences the device splits rows, but not those of a gate.
+bool splits_by_itself(const Program& program) {
+  return program.batch != BatchLayout::kUniform && !attend_of(program).gate;
+}
+
 WgmmaShape shape_of(const TileShape& tiles, const Program& program, const PassContext& context) {
   const WgmmaShape shape{
       .tile_q = tiles.tile_q,
@@ -189,7 +194,7 @@ WgmmaShape shape_of(const TileShape& tiles, const Program& program, const PassCo
       .head_dim = tiles.head_dim,
       .most_step_keys = context.relief.most_step_keys,
       .keeps_queries = context.attend.queries.value == QueryPlace::kRegisters,
-      .splits_kv = context.attend.split_kv.value > 1 || program.batch != BatchLayout::kUniform,
+      .splits_kv = context.attend.split_kv.value > 1 || splits_by_itself(program),
       .head_dim_v = program.head_dim_v};
   return with_places(with_operands(shape, program), program, context.target);
 }
@@ -370,7 +375,7 @@ Program note_family(Program program, const WgmmaChoice& choice, const PassContex
     plan.code_places = {shape.code_places, origin,
                         "codes that are under way, of the keys or the values of a step each"};
   const bool is_open = context.document.spec.tile.split_kv.is_auto();
-  if (program.batch != BatchLayout::kUniform && is_open)
+  if (splits_by_itself(program) && is_open)
     plan.split_kv = {0, Origin::kDefault,
                      "0: as many as keep the multiprocessors busy, found on the device"};
   Attend& attend = attend_of(program);

@@ -54,11 +54,24 @@ const std::vector<std::string>& sequence_variants() {
 }
 
 const std::vector<std::string>& tiled_sequence_variants() {
-  static const std::vector<std::string> names = {
-      "skip-softmax",   "warp-gate", "streaming",   "topk-blocks",    "flexprefill",
-      "quest",          "relmax",    "cascade",     "fg-attn-pooled", "minference-vertical-slash",
-      "xattention",     "sale",      "sparge-topk", "external-mask",  "sparge-video",
-      "ordered-window", "natten"};
+  static const std::vector<std::string> names = {"skip-softmax",
+                                                 "bsfa",
+                                                 "warp-gate",
+                                                 "streaming",
+                                                 "topk-blocks",
+                                                 "flexprefill",
+                                                 "quest",
+                                                 "relmax",
+                                                 "cascade",
+                                                 "fg-attn-pooled",
+                                                 "minference-vertical-slash",
+                                                 "xattention",
+                                                 "sale",
+                                                 "sparge-topk",
+                                                 "external-mask",
+                                                 "sparge-video",
+                                                 "ordered-window",
+                                                 "natten"};
   return names;
 }
 

@@ -29,7 +29,7 @@ __device__ __forceinline__ bool decides_late(const State& at, const typename Sta
   using Config = typename State::Config;
   if (step.has(State::Message::kNeedsMaskOrReport)) return false;
   if constexpr (Config::kGateReadsGap) {
-    const WorkTile row = at.reload_row();
+    const typename State::Row row = at.reload_row();
     GateStatistics level;
     level.gap = 0.0f;
     bool opens = true;
@@ -48,7 +48,7 @@ __device__ __forceinline__ void vote_on_step(State& at, LateVotes<typename State
                                              StepScores<typename State::Config>& scores,
                                              const typename State::Message& step) {
   using Config = typename State::Config;
-  const WorkTile row = at.reload_row();
+  const typename State::Row row = at.reload_row();
   late.counts = 0;
 #pragma unroll
   for (int t = 0; t < State::Shape::kStepTiles; ++t) {

@@ -39,7 +39,8 @@ __device__ __forceinline__ void store_row(State& at, const typename State::Row& 
 /// Is the row one of several items, whose results are partial?
 template <class State>
 __device__ __forceinline__ bool is_item(const State&, const typename State::Row& row) {
-  if constexpr (has_sequence_tiles<typename State::Config>()) return items_of(row) > 1;
+  using Config = typename State::Config;
+  if constexpr (has_sequence_tiles<Config>()) return items_of<Config>(row) > 1;
   return false;
 }
 
@@ -93,7 +94,7 @@ __device__ __forceinline__ void write_output_of_none(const State& at) {
   using Config = typename State::Config;
   if constexpr (has_sequence_tiles<Config>()) {
     const typename State::Row row = at.reload_row();
-    if (items_of(row) == 1)
+    if (items_of<Config>(row) == 1)
       clear_packed_rows<Config>(at.args, row, {at.warpgroup, warp_of_warpgroup()});
   } else if constexpr (!SplitKv<Config>::kIsSplit) {
     write_zeros(at);
@@ -118,7 +119,7 @@ __device__ __forceinline__ void finish_packed(const State& at) {
   const float sum[2] = {quad_sum(at.softmax.sum[0]), quad_sum(at.softmax.sum[1])};
   const auto lane = at.lane_rows(row);
   decltype(auto) args = args_of_work_tile<Config>(at.args, row);
-  if (items_of(row) > 1) {
+  if (items_of<Config>(row) > 1) {
     write_packed_partials<Config>(at.args, row, lane, at.output, at.softmax, sum, at.to_log2);
     merge_if_last<Config, Hooks>(args, row, {at.warpgroup, warp_of_warpgroup()});
   } else if (Config::kWritesLse && at.args.attend.lse.data != nullptr) {

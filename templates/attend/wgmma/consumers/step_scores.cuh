@@ -38,11 +38,12 @@ template <class State>
 __device__ __forceinline__ void complete_step(const State& at,
                                               StepScores<typename State::Config>& scores,
                                               const typename State::Message& step) {
-  const WorkTile row = at.reload_row();
+  const typename State::Row row = at.reload_row();
 #pragma unroll
   for (int g = 0; g < State::Shape::kGroups; ++g) {
     complete_scores<typename State::Config, typename State::Hooks>(
-        at.args, row, at.lane_rows(row), scores[g], g, step, at.tile_keys());
+        args_of_work_tile<typename State::Config>(at.args, row), row, at.lane_rows(row), scores[g],
+        g, step, at.tile_keys());
   }
 }
 

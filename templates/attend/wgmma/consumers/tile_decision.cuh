@@ -57,8 +57,8 @@ __device__ __forceinline__ void note_decision(State& at, int g, TileRef tile, bo
 /// Does the gate leave the tile out? The same in all lanes; of no meaning where the tile is
 /// missing.
 template <class State>
-__device__ __forceinline__ bool gate_skips_all(const State& at, const WorkTile& row, TileRef tile,
-                                               const GateStatistics& statistics) {
+__device__ __forceinline__ bool gate_skips_all(const State& at, const typename State::Row& row,
+                                               TileRef tile, const GateStatistics& statistics) {
   const int j = tile.exists() ? tile.index() : 0;
   return __any_sync(kAllLanes, gate_skips<typename State::Config, typename State::Hooks>(
                                    at.args, row, at.gate_row, j, statistics));
@@ -67,7 +67,7 @@ __device__ __forceinline__ bool gate_skips_all(const State& at, const WorkTile& 
 /// `maxima`: of rows, or of each lane's part of them. True: the gate is closed.
 template <class State>
 __device__ __forceinline__ bool decide(State& at, TileRef tile, const float (&maxima)[2]) {
-  const WorkTile row = at.reload_row();  // no registers are left to keep it
+  const typename State::Row row = at.reload_row();  // no registers are left to keep it
   if constexpr (State::Shape::kWarpsKnow) {
     GateStatistics lane = at.gate.of_lane(maxima);
     lane.tile_max *= at.unit();

@@ -16,8 +16,7 @@ __device__ __forceinline__ void begin_row(State& at) {
   using Shape = typename State::Shape;
   at.softmax = {};
   if constexpr (Shape::kHasGate && !Shape::kLooksAhead)
-    at.gate_row =
-        State::Hooks::gate_row(at.args, at.row.i, at.row.q0, at.row.q1, at.row.h, at.row.b);
+    at.gate_row = gate_of_row<typename State::Config, typename State::Hooks>(at.args, at.row);
   at.gate.begin_row(at.row.q1 - first_row_of_warp<typename State::Config>(at.row));
 #pragma unroll
   for (int n = 0; n < Shape::kColumnBlocks; ++n) {

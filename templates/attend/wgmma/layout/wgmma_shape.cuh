@@ -121,7 +121,8 @@ __host__ __device__ constexpr WgmmaBlock wgmma_block() {
           Config::kGathers ? column_ring_bytes(Config::kWorkTiles) : 0,
           has_sequence_tiles<Config>(),
           code_places<Config>(),
-          Config::kHasColumnBias};
+          Config::kHasColumnBias,
+          Config::kGateScope != GateScope::kNone};
 }
 
 /// Where the values of a step lie, counted from the block's first.
@@ -222,7 +223,7 @@ struct WgmmaShape {
   /// (producers/sequence_producer.cuh). Codes are half as many bytes, and the other warps make rows
   /// of them.
   static constexpr bool kHasSequenceProducer =
-      has_sequence_tiles<Config>() && !kMakesRows && !kOwnRows;
+      has_sequence_tiles<Config>() && !kMakesRows && !kOwnRows && !kLooksAhead;
   static constexpr int kProducerWarps = kHasSequenceProducer ? 4 : 1;
   static constexpr int kWarpsOfOperand = kHasSequenceProducer ? 2 : 1;
   /// Tiles are decided about together, and when their product is due
@@ -303,7 +304,7 @@ struct WgmmaShape {
   static_assert(!packs_heads<Config>() || !(kHasGate || Config::kUsesLists),
                 "what is decided for one head has work tiles of one head");
   static_assert(!has_sequence_tiles<Config>() ||
-                    !(kHasGate || kHas8Bits || Config::kGathers || SplitKv<Config>::kIsSplit),
+                    !(kHas8Bits || Config::kGathers || SplitKv<Config>::kIsSplit),
                 "items of sequences are loaded by the copy engine, as 16-bit rows");
   static_assert(!kMakesRows || !(kHas8Bits || kLooksAhead || kOwnRows || Config::kGathers),
                 "16-bit rows are made of codes for the producer of one work tile");

@@ -41,11 +41,12 @@ struct WgmmaControl {
 };
 
 /// Has a warpgroup queries in any work tile that the launch admits? Of sequences with few queries,
-/// whose heads share a work tile, only the first has some; with work tiles of their own both take
-/// part.
+/// whose heads share a work tile, only the first has some; with work tiles of their own, and under
+/// a gate, about which all vote, both take part.
 template <class Config, class Args>
 __device__ __forceinline__ bool has_queries(const Args& args, int warpgroup) {
-  if constexpr (has_sequence_tiles<Config>() && !WgmmaShape<Config>::kOwnRows) {
+  using Shape = WgmmaShape<Config>;
+  if constexpr (has_sequence_tiles<Config>() && !Shape::kOwnRows && !Shape::kHasGate) {
     return warpgroup * args.batch_schedule.group_queries < larger(args.attend.n_q, 1);
   } else {
     return true;

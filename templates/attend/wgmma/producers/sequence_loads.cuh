@@ -170,13 +170,13 @@ __device__ __forceinline__ auto pages_of_step(const Args& args, const Row& row,
   }
 }
 
-/// Brings the tiles of a step, all of them; by a whole warp. `page_of`: FewPages or PagesOfLanes.
-/// In the place of a missing tile or page a box is loaded that begins behind the last token, which
-/// the copy engine fills with zeros. Of a step without tiles nothing is loaded.
+/// Brings the `wanted` tiles of a step, a bit each; by a whole warp. `page_of`: FewPages or
+/// PagesOfLanes. In the place of a missing tile or page a box is loaded that begins behind the last
+/// token, which the copy engine fills with zeros. Of a step without tiles nothing is loaded.
 template <class Boxes, class Message, class PageOf>
 __device__ __forceinline__ void load_sequence_step(const SequenceRows& rows, const Message& step,
                                                    const PageOf& page_of, int n_k, u32 slot,
-                                                   Mbarrier full) {
+                                                   Mbarrier full, u32 wanted = ~0u) {
   using Config = typename Boxes::Config;
   using Slot = typename Boxes::Slot;
   constexpr bool kHasPages = batch_layout<Config>() == BatchLayout::kPages;
@@ -185,6 +185,7 @@ __device__ __forceinline__ void load_sequence_step(const SequenceRows& rows, con
   const bool is_elected = elect_one();
 #pragma unroll
   for (int t = 0; t < WgmmaShape<Config>::kStepTiles; ++t) {
+    if ((wanted >> t & 1) == 0) continue;
     const TileRef tile = step.tiles[t];
     const int first = tile.exists() ? tile.index() * Config::kTileK : n_k;
 #pragma unroll

@@ -25,6 +25,7 @@ class TileGateProducer {
   using Smem = WgmmaSmem<Config>;
   using Message = typename Shape::Message;
   using Ring = RingPosition<Config::kStages>;
+  using Row = typename Shape::Row;
   static constexpr int kTiles = Shape::kStepTiles;
 
  public:
@@ -47,6 +48,7 @@ class TileGateProducer {
     auto& control = *smem_.control();
     StepLoads<Config, Args>& loads = producer_.loads();
     typename Hooks::GateRow gate_row;  // of the step's row
+    int sequence = -1;                 // whose map of values this warp has acquired
     Ring at;
     while (true) {
       Smem::barrier(control.k_full[at.slot()]).wait(at.phase());
@@ -54,22 +56,38 @@ class TileGateProducer {
       if (step.has(Message::kEnd)) return;
       __syncwarp();
       if (elect_one()) Smem::barrier(control.noted[at.slot()]).arrive();
-      const WorkTile row = control.rows[step.flags >> Message::kRowShift];
+      const Row row = control.rows[step.flags >> Message::kRowShift];
       const bool is_first = step.has(Message::kFirstOfRow);
       if (is_first) {
-        gate_row = Hooks::gate_row(args_, row.i, row.q0, row.q1, row.h, row.b);
+        gate_row = gate_of_row<Config, Hooks>(args_, row);
         loads.row.kv_head = kv_head_of(args_, row);
+        acquire_values(sequence, row);
       }
+      const int page = page_of_step(row, step);
       await_value_slot(loads);
-      if (is_first) {
-        put_values(loads, step, row.b, kAllTiles<Config>);
-      }
+      if (is_first) put_values(loads, step, row, page, kAllTiles<Config>);
       const u32 gated = gated_tiles(row, gate_row, step, await_votes(at));
       const u32 counted = existing_tiles(step) & ~gated;
       decide(at.slot(), counted);
-      if (!is_first) put_values(loads, step, row.b, counted);
+      if (!is_first) put_values(loads, step, row, page, counted);
       if (__builtin_expect(wants_report(args_.attend), false)) report(step, row, gated);
       at.advance();
+    }
+  }
+
+  /// Of a batch of sequences: the map of the row's values, before the first load by it.
+  __device__ __forceinline__ void acquire_values(int& sequence, const Row& row) const {
+    if constexpr (has_sequence_tiles<Config>()) {
+      if (row.b != sequence) acquire_map(maps_of_sequence(args_, row.b)[kSequenceValues]);
+      sequence = row.b;
+    }
+  }
+  /// Of keys in pages: the page of this lane's box, asked for before the decision is awaited.
+  __device__ __forceinline__ int page_of_step(const Row& row, const Message& step) const {
+    if constexpr (batch_layout<Config>() != BatchLayout::kPages) {
+      return 0;
+    } else {
+      return page_of_lane<Config>(args_, row, step, page_shift_of(args_.sequences));
     }
   }
 
@@ -92,7 +110,7 @@ class TileGateProducer {
   }
 
   /// Those that the gate leaves out, by the votes of all warps.
-  __device__ __forceinline__ u32 gated_tiles(const WorkTile& row,
+  __device__ __forceinline__ u32 gated_tiles(const Row& row,
                                              const typename Hooks::GateRow& gate_row,
                                              const Message& step,
                                              const typename Shape::Vote& votes) const {
@@ -126,13 +144,20 @@ class TileGateProducer {
   /// Into a slot that is free. The consumers of a step that counts wait for its values, which leave
   /// when the decision is known: nothing is worked out in between that could be before.
   __device__ __forceinline__ void put_values(StepLoads<Config, Args>& loads, const Message& step,
-                                             int batch, u32 wanted) const {
+                                             const Row& row, int page, u32 wanted) const {
     using Slot = typename Shape::ValueSlot;
     if (wanted == 0 || !step.tiles[0].exists()) return;
     const Mbarrier full = Smem::barrier(smem_.control()->v_full[loads.values.slot()]);
-    if (elect_one()) {
+    if constexpr (has_sequence_tiles<Config>()) {
+      if (elect_one()) loads.template announce_bytes<Slot>(full, step, wanted);
+      with_page_shift<Config>(args_, [&](auto page_shift) {
+        load_sequence_step<TileBoxes<Slot, Config, page_shift.kValue>>(
+            values_of_sequence<Config>(args_, row.b, row.kv_head), step, PagesOfLanes{page},
+            row.n_k, smem_.values(loads.values.slot()), full, wanted);
+      });
+    } else if (elect_one()) {
       loads.template load_step<Slot>(args_.maps.v, smem_.values(loads.values.slot()), full, step,
-                                     loads.row.kv_head, batch, wanted);
+                                     loads.row.kv_head, row.b, wanted);
       loads.template announce_bytes<Slot>(full, step, wanted);
     }
     loads.values.advance();

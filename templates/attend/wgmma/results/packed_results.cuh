@@ -36,7 +36,9 @@ __device__ __forceinline__ typename Config::Element* output_row(const AttendArgs
 
 /// Items of a row's work tile, in a register that the compiler knows to be the same in all lanes:
 /// no branch on it makes the warp divergent.
+template <class Config>
 __device__ __forceinline__ int items_of(const SequenceTile& row) {
+  if constexpr (Config::kSplitItems == 1) return 1;
   return static_cast<int>(uniform_over_warp(static_cast<u32>(row.shares)));
 }
 
@@ -138,7 +140,7 @@ __device__ __forceinline__ void merge_row(const Args& args, const SequenceTile& 
   const long long stride =
       static_cast<long long>(tile_heads<Config>(args)) * schedule.partial_queries;
   const float* lse = schedule.partial_lse + first;
-  const int count = items_of(row);
+  const int count = items_of<Config>(row);
   const SharesOfRow shares = weigh_shares(lse, stride, count);
   const float* partial = schedule.partial_o + first * kElements + lane_index() * 2;
   float2 o[kPairs] = {};
@@ -180,7 +182,7 @@ __device__ __forceinline__ void merge_if_last(const Args& args, const SequenceTi
     before = take_number_in_order(args.batch_schedule.arrivals + row.partial * kWarps +
                                   at.warpgroup * 4 + at.warp);
   before = __shfl_sync(kAllLanes, before, 0);
-  if (before + 1 == static_cast<u32>(items_of(row))) {
+  if (before + 1 == static_cast<u32>(items_of<Config>(row))) {
     __syncwarp();
     for (int n = 0; n < kWarpRows; ++n) {
       const PackedRow one = packed_row(args, row, at.place<Config>(), at.warp * kWarpRows + n);
