@@ -454,7 +454,7 @@ foreach(batch sequences pages)
   endforeach()
 endforeach()
 device_kernel(specs/skip-softmax.json 128 f16 sm_90a pages e4m3)
-device_kernel(tests/device/specs/warp-gate.json 128 bf16 sm_90a sequences)
+
 device_kernel(tests/device/specs/split-topk-blocks.json 64 bf16 sm_90a sequences)
 device_kernel(specs/cascade.json 64 f16 sm_90a sequences)
 device_kernel(specs/window.json 64 f16 sm_90a pages)

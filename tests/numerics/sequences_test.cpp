@@ -35,6 +35,8 @@ CompiledKernel compile(const SequenceCase& c) {
       lacuna_prepare(made.kernel) != LACUNA_OK ||
       lacuna_kernel_tile(made.kernel, &made.tile.q, &made.tile.k) != LACUNA_OK) {
     made.error = lacuna_last_error();
+  } else {
+    read_steps(made);
   }
   return made;
 }

@@ -69,15 +69,19 @@ CompiledKernel compile(TestEngine& engine, const Case& c) {
     made.error = lacuna_last_error();
     return made;
   }
+  read_steps(made);
+  return made;
+}
+
+}  // namespace
+
+void read_steps(CompiledKernel& made) {
   const std::string info = lacuna_kernel_info_json(made.kernel);
   if (info.find(R"("scope":"warpgroup")") != std::string::npos) made.tile.gate_rows = 64;
   constexpr std::string_view kStepKeys = R"("step_keys":)";
   if (const std::size_t at = info.find(kStepKeys); at != std::string::npos)
     made.tile.step_tiles = std::atoi(info.c_str() + at + kStepKeys.size()) / made.tile.k;
-  return made;
 }
-
-}  // namespace
 
 std::string device_under_test() {
   const char* device = std::getenv("LACUNA_TEST_DEVICE");

@@ -30,6 +30,9 @@ struct CompiledKernel {
   std::string error;  ///< lacuna_last_error(), if it could not be compiled
 };
 
+/// What its launches' reports depend on besides: rows of a gate, and tiles of a step.
+void read_steps(CompiledKernel& made);
+
 /// An engine for the device under test and whether it runs on a GPU. Aborts the test if there is
 /// none.
 struct TestEngine {

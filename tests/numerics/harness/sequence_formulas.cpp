@@ -37,8 +37,21 @@ void set_formulas(const std::string& name, oracle::Problem& problem) {
   }
 }
 
+/// Of bsfa, whose twin draws a threshold for each query tile of its own length.
+void share_thresholds(const SequenceCase& c, Variant& variant) {
+  const int q_tiles = (c.most_queries() + c.tile.q - 1) / c.tile.q;
+  const auto threshold = [](int h, int i) { return 1.0 + 0.375 * ((h * 7 + i * 3) % 10); };
+  std::vector<double> values;
+  for (int x = 0; x < c.n_h * q_tiles; ++x) values.push_back(threshold(x / q_tiles, x % q_tiles));
+  variant.params = {{"threshold", false, values, {c.n_h, q_tiles}}};
+  const int shift = variant.problem.n_k - variant.problem.n_q;
+  variant.gate = tile_max_gate([=](const oracle::TileIndex& t) { return threshold(t.h, t.i); },
+                               [=](const oracle::TileIndex& t) { return t.k1 >= t.q0 + shift; });
+  variant.gate->skips_exp = true;
+}
+
 /// Of skip-softmax, whose twin draws a number of tokens for each length.
-void share_threshold(Variant& variant) {
+void share_tokens(Variant& variant) {
   constexpr double kTokens = 60;
   variant.params = {{"c", false, {kTokens}, {}}};
   const double limit = std::log(kTokens / variant.problem.n_k);
@@ -72,7 +85,8 @@ Variant variant_of(const SequenceCase& c, std::pair<int, int> lengths, std::uint
   if (has_own_params(c)) {
     dense.variant = c.variant;
     Variant variant = make_variant(dense, c.tile, seed, kParamsSeed);
-    if (c.variant == "skip-softmax") share_threshold(variant);
+    if (c.variant == "skip-softmax") share_tokens(variant);
+    if (c.variant == "bsfa") share_thresholds(c, variant);
     return variant;
   }
   KernelTile tile;

@@ -34,6 +34,13 @@ int ceil_of(int count, int size) { return (count + size - 1) / size; }
 
 }  // namespace
 
+int SequenceCase::most_queries() const {
+  if (room > 0) return room;
+  int most = 0;
+  for (const auto& [n_q, n_k] : lengths) most = std::max(most, n_q);
+  return most + spare;
+}
+
 bool SequenceCase::is_tiled() const {
   return std::ranges::count(tiled_sequence_variants(), variant) > 0;
 }
@@ -81,7 +88,8 @@ SequenceBatch::SequenceBatch(bool is_cuda, const SequenceCase& c, std::uint32_t 
   const int count = static_cast<int>(c.lengths.size());
   std::vector<std::int32_t> q_starts, k_starts, key_counts;
   std::vector<std::uint32_t> seeds;
-  int tokens_q = kGap, tokens_k = kGap, most_q = 0, most_k = 0, pages_used = 0;
+  const int most_q = c.most_queries();
+  int tokens_q = kGap, tokens_k = kGap, most_k = 0, pages_used = 0;
   for (const auto& [own_q, own_k] : c.lengths) {
     const auto own_seed = static_cast<std::uint32_t>(random());
     seeds.push_back(own_seed);
@@ -93,13 +101,13 @@ SequenceBatch::SequenceBatch(bool is_cuda, const SequenceCase& c, std::uint32_t 
     key_counts.push_back(own_k);
     tokens_q += own_q;
     tokens_k += own_k + kGap;
-    most_q = std::max(most_q, own_q), most_k = std::max(most_k, own_k);
+    most_k = std::max(most_k, own_k);
     if (c.page_tokens > 0) pages_used += ceil_of(own_k, c.page_tokens);
   }
   q_starts.push_back(tokens_q);
-  most_q += c.spare, most_k += c.spare;
+  most_k += c.spare;
   if (c.room > 0) {
-    most_q = most_k = c.room;
+    most_k = c.room;
     tokens_q = count * c.room, tokens_k = count * (c.room + kGap);
     if (c.page_tokens > 0) pages_used = count * ceil_of(c.room, c.page_tokens);
   }

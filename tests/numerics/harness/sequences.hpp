@@ -25,6 +25,8 @@ struct SequenceCase {
   bool e4m3 = false;  ///< keys and values, with scales for each entry and head
   KernelTile tile;    ///< of the kernel: variants of tiles have reports of them
 
+  /// That a sequence may have.
+  int most_queries() const;
   bool is_tiled() const;
   bool has_branches() const;
   bool has_lse() const;    ///< branches with weights have none, and what is no softmax
