@@ -17,8 +17,8 @@ query and 8 KV heads, random normal values.
   invariant  what a fixed split costs, whose results do not depend on the rest of the batch
   formulas   sinks (64 heads of 64 elements), ALiBi, a prefix, a sigmoid, and head dim 96: the wgmma family against mma, for one query
              of each of 64 sequences of 8192 keys and for a prefill of 16384 tokens
-  lists      the same of predictors, decision and attend together: streaming heads, the best blocks by their means, FlexPrefill,
-             also for 1024 queries of each of 4 sequences of 8192 keys
+  lists      the same of tiles of each head's own, decisions and attend together: streaming heads, the best blocks by their means,
+             FlexPrefill, gates that skip some or nothing; also for 1024 queries of each of 4 sequences of 8192 keys
 
 Needs what tools/dev/peers.py needs.
 """
@@ -308,8 +308,9 @@ def point_formulas(torch, engine, options):
 
 def point_lists(torch, engine, options):
     batches = USUAL_LENGTHS + (([(1024, 8192)] * 4, "1024 queries of 8192 keys x 4"),)
-    return [row for name in ("streaming", "topk-blocks", "flexprefill")
-            for row in by_family(torch, engine, options, name, (SPECS / f"{name}.json").read_text(), Heads(), {}, batches)]
+    cases = [("streaming", {}), ("topk-blocks", {}), ("flexprefill", {}), ("skip-softmax", {"c": lambda _: 60.0}), ("bsfa", {})]
+    return [row for name, parameters in cases
+            for row in by_family(torch, engine, options, name, (SPECS / f"{name}.json").read_text(), Heads(), parameters, batches)]
 
 
 POINTS = {name.removeprefix("point_"): call for name, call in vars(sys.modules[__name__]).items() if name.startswith("point_")}
