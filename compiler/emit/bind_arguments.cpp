@@ -116,7 +116,8 @@ TensorMapFields map_of_sequences(const Plan& plan, const LaunchProgram& launch,
     fields.box_rows_field = find_named(launch.fields, "group_queries");
     if (packs_heads(plan)) fields.box_heads_field = find_named(launch.fields, "heads_per_kv");
   }
-  fields.has_pages = !is_of_queries && program.batch == BatchLayout::kPages;
+  fields.has_pages =
+      !is_of_queries && program.batch == BatchLayout::kPages && key_means(program) == nullptr;
   return fields;
 }
 

@@ -57,7 +57,10 @@ __device__ __forceinline__ auto stored_key_rows(const Args& args, const Row& row
       static_cast<const Element*>(k.data) + row.h / args.attend.heads_per_kv * k.stride_h;
   if constexpr (!has_sequence_tiles<Config>()) {
     return KeyRows<Element>{head + row.b * k.stride_b, k.stride_n};
-  } else if constexpr (batch_layout<Config>() == BatchLayout::kPages) {
+  } else if constexpr (makes_keys<Config>()) {
+    const long long piece = row.b * args.sequences.workspace_bytes;
+    return KeyRows<Element>{head + piece / static_cast<int>(sizeof(Element)), k.stride_n};
+  } else if constexpr (attends_to_pages<Config>()) {
     return PagedKeyRows<Element>{head, k.stride_n, k.stride_b,
                                  args.sequences.pages + row.b * args.sequences.pages_stride,
                                  args.sequences.page_tokens};
@@ -76,7 +79,7 @@ __device__ __forceinline__ auto key_rows(const Args& args, const Row& row) {
     const auto& from = args.kv_scales;
     const float* scales = from.keys;
     if (scales != nullptr) scales += row.h / args.attend.heads_per_kv * from.keys_stride_h;
-    if constexpr (batch_layout<Config>() == BatchLayout::kPages) {
+    if constexpr (attends_to_pages<Config>()) {
       return CodedPagedKeyRows{codes, scales, from.keys_stride_b};
     } else {
       if (scales != nullptr) scales += row.b * from.keys_stride_b;

@@ -38,9 +38,8 @@ template <class Config, class Args>
 __device__ __forceinline__ SequenceWork work_of(const Args& args, int b) {
   SequenceWork work;
   work.q_begin = args.sequences.q_begin[b];
-  const int n_q = args.sequences.q_begin[b + 1] - work.q_begin;
-  work.n_q = admitted_extent(n_q, args.attend.n_q);
-  work.n_k = admitted_extent(args.sequences.lengths[b], args.attend.n_k);
+  work.n_q = query_rows<Config>(args, args.sequences.q_begin[b + 1] - work.q_begin);
+  work.n_k = key_rows_of<Config>(args, args.sequences.lengths[b]);
   work.q_tiles = ceil_div(work.n_q, Config::kWarpgroups * args.batch_schedule.group_queries);
   work.k_tiles = ceil_div(work.n_k, Config::kTileK);
   return work;
@@ -146,11 +145,19 @@ __device__ __forceinline__ void move_map(TensorMap* map, const TensorArg& tensor
   set_map_tokens(map, larger(rows, 1));
 }
 
+/// The same of rows that a kernel has made: they begin with the sequence's piece of the workspace.
+template <class Element, class Args>
+__device__ __forceinline__ void move_map_of_made_rows(TensorMap* map, const Args& args,
+                                                      const TensorArg& tensor, int b, int rows) {
+  const long long bytes = b * args.sequences.workspace_bytes;
+  move_map<Element>(map, tensor, bytes / static_cast<int>(sizeof(Element)), rows);
+}
+
 /// By a whole warp. Eight lanes copy a map, and the first of them moves and cuts it.
 template <class Config, class Args>
 __device__ __forceinline__ void make_maps(const Args& args, int b) {
   constexpr int kLanes = sizeof(TensorMap) / sizeof(uint4);
-  constexpr bool kHasPages = batch_layout<Config>() == BatchLayout::kPages;
+  constexpr bool kHasPages = attends_to_pages<Config>();
   const SequenceWork work = work_of<Config>(args, b);
   const int map = lane_index() / kLanes, part = lane_index() % kLanes;
   TensorMap* const own = args.batch_schedule.maps + b * kSequenceMaps + map;
@@ -161,8 +168,12 @@ __device__ __forceinline__ void make_maps(const Args& args, int b) {
   __syncwarp();
   const AttendArgs& attend = args.attend;
   using Element = typename Config::Element;
-  if (part == 0 && map == kSequenceQueries)
+  if constexpr (query_mean_tokens<Config>() > 1) {
+    if (part == 0 && map == kSequenceQueries)
+      move_map_of_made_rows<Element>(own, args, attend.q, b, work.n_q);
+  } else if (part == 0 && map == kSequenceQueries) {
     move_map<Element>(own, attend.q, work.q_begin * attend.q.stride_n, work.n_q);
+  }
   if (part == 0 && map == kSequenceOutput)
     move_map<Element>(own, attend.o,
                       first_result<Config>(b, work.q_begin, attend.o.stride_b, attend.o.stride_n),
@@ -172,7 +183,12 @@ __device__ __forceinline__ void make_maps(const Args& args, int b) {
       set_map_tokens(own, (work.n_k - 1) % args.sequences.page_tokens + 1);
   } else if (part == 0 && (map == kSequenceKeys || map == kSequenceValues)) {
     const TensorArg& tensor = map == kSequenceKeys ? attend.k : attend.v;
-    move_map<KvElement<Config>>(own, tensor, args.sequences.k_begin[b] * tensor.stride_n, work.n_k);
+    if constexpr (makes_keys<Config>()) {
+      move_map_of_made_rows<Element>(own, args, tensor, b, work.n_k);
+    } else {
+      move_map<KvElement<Config>>(own, tensor, args.sequences.k_begin[b] * tensor.stride_n,
+                                  work.n_k);
+    }
   }
   __syncwarp();
   publish_maps();
@@ -212,7 +228,7 @@ __device__ __forceinline__ void schedule_sequence(const Args& args, const Cut& c
   const int heads = heads_of_tiles<Config>(args);
   const int group = heads_of_group<Config>(args, work.n_k);
   int k_begin = 0;
-  if constexpr (batch_layout<Config>() == BatchLayout::kSequences)
+  if constexpr (!attends_to_pages<Config>() && !makes_keys<Config>())
     k_begin = args.sequences.k_begin[b];
   args.batch_schedule.sequences[before.sequences] = {b,
                                                      work.q_begin,

@@ -47,6 +47,33 @@ __device__ __forceinline__ void move_made_lists(AttendArgs& attend, long long wo
   attend.list_counts -= rows;
 }
 
+/// Rows of a sequence that attend reads, of so many tokens of the caller's: the tokens, or their
+/// means. Args has a parameter that counts tokens only where rows are means.
+template <class Config, class Args>
+__device__ __forceinline__ int query_rows(const Args& args, int tokens) {
+  if constexpr (query_mean_tokens<Config>() > 1)
+    tokens =
+        ceil_div(admitted_extent(tokens, args.param_n_queries.value), query_mean_tokens<Config>());
+  return admitted_extent(tokens, args.attend.n_q);
+}
+template <class Config, class Args>
+__device__ __forceinline__ int key_rows_of(const Args& args, int tokens) {
+  if constexpr (mean_tokens<Config>() > 1)
+    tokens = ceil_div(admitted_extent(tokens, args.param_n_tokens.value), mean_tokens<Config>());
+  return admitted_extent(tokens, args.attend.n_k);
+}
+
+/// Tokens of the sequence, which formulas of means ask for.
+template <class Config, class Args>
+__device__ __forceinline__ void take_token_counts(Args& own, int b) {
+  const auto& sequences = own.sequences;
+  if constexpr (mean_tokens<Config>() > 1)
+    own.param_n_tokens.value = admitted_extent(sequences.lengths[b], own.param_n_tokens.value);
+  if constexpr (query_mean_tokens<Config>() > 1)
+    own.param_n_queries.value =
+        admitted_extent(sequences.q_begin[b + 1] - sequences.q_begin[b], own.param_n_queries.value);
+}
+
 /// Blocks that take work tiles of all sequences are given the arguments of the whole batch, and
 /// take the lengths of the sequence from the SequenceTile; they write reports by the arguments of
 /// the batch (attend/report.cuh). A batch of one length is read as it is, without a copy.
@@ -57,6 +84,7 @@ __device__ __forceinline__ decltype(auto) args_of_work_tile(const Args& args, co
     own.attend.n_q = row.n_q;
     own.attend.n_k = row.n_k;
     own.attend.k_tiles = ceil_div(row.n_k, Config::kTileK);
+    take_token_counts<Config>(own, row.b);
     if constexpr (!packs_heads<Config>()) own.attend.q_tiles = row.q_tiles;
     if constexpr (makes_lists<Config>()) {
       move_made_lists(own.attend, args.sequences.workspace_bytes, row);

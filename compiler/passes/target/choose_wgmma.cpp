@@ -67,9 +67,8 @@ bool has_8_bits(const Attend& attend) { return attend.q_scale >= 0 || attend.v_s
 std::string batch_objection(const Program& program) {
   if (program.batch == BatchLayout::kUniform) return "";
   const Attend& attend = attend_of(program);
-  const bool makes_rows = key_means(program) != nullptr || query_means(program) != nullptr ||
-                          find_op<Permute>(program) != nullptr;
-  if (makes_rows) return "its rows are loaded as they are, and these are made for each sequence";
+  if (find_op<Permute>(program) != nullptr)
+    return "its rows are loaded as they lie, and not in another order";
 
   if (has_8_bits(attend)) return "its rows are loaded as they are, not from prepared integers";
   if (attend.columns >= 0) return "no block of its items gathers columns";

@@ -15,7 +15,7 @@ struct CodeLoads {
   using Message = typename Shape::Message;
   using Ring = decltype(WgmmaControl<Config>::codes);
   using Ticket = typename Ring::Ticket;
-  static constexpr bool kHasPages = batch_layout<Config>() == BatchLayout::kPages;
+  static constexpr bool kHasPages = attends_to_pages<Config>();
   static constexpr bool kBringsKeys = true, kBringsValues = true;
   static constexpr bool kAsksAhead = kHasPages;
 

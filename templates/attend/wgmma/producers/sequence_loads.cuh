@@ -14,7 +14,7 @@ namespace lacuna {
 /// hardly anything is left to work out: each cycle counts there.
 template <class Config, class Args, class Load>
 __device__ __forceinline__ void with_page_shift(const Args& args, Load load) {
-  if constexpr (batch_layout<Config>() == BatchLayout::kPages) {
+  if constexpr (attends_to_pages<Config>()) {
     const int tokens = args.sequences.page_tokens;
     if (tokens == 16) {
       load(Constant<4>{});
@@ -40,7 +40,7 @@ struct SequenceRows {
 /// Keys in pages are not cut: what lies behind the last one is never visible.
 template <class Config, class Args>
 __device__ __forceinline__ SequenceRows keys_of_sequence(const Args& args, int b, int head) {
-  if constexpr (batch_layout<Config>() == BatchLayout::kPages) {
+  if constexpr (attends_to_pages<Config>()) {
     return {&args.maps.k, &args.maps.k, head};
   } else {
     const TensorMap* own = maps_of_sequence(args, b) + kSequenceKeys;
@@ -50,7 +50,7 @@ __device__ __forceinline__ SequenceRows keys_of_sequence(const Args& args, int b
 template <class Config, class Args>
 __device__ __forceinline__ SequenceRows values_of_sequence(const Args& args, int b, int head) {
   const TensorMap* own = maps_of_sequence(args, b) + kSequenceValues;
-  if constexpr (batch_layout<Config>() == BatchLayout::kPages) {
+  if constexpr (attends_to_pages<Config>()) {
     return {&args.maps.v, own, head};
   } else {
     return {own, own, head};
@@ -67,8 +67,7 @@ __device__ __forceinline__ void acquire_maps(const Args& args, int b, bool leads
     acquire_map(own[kSequenceQueries]);
     acquire_map(own[kSequenceOutput]);
   }
-  if constexpr (Loads::kBringsKeys && batch_layout<Config>() == BatchLayout::kSequences)
-    acquire_map(own[kSequenceKeys]);
+  if constexpr (Loads::kBringsKeys && !attends_to_pages<Config>()) acquire_map(own[kSequenceKeys]);
   if constexpr (Loads::kBringsValues) acquire_map(own[kSequenceValues]);
 }
 
@@ -143,7 +142,7 @@ struct PagesOfLanes {
 template <class Config, class Args, class Row, class Message>
 __device__ __forceinline__ int page_of_lane(const Args& args, const Row& row, const Message& step,
                                             int page_shift) {
-  if constexpr (batch_layout<Config>() != BatchLayout::kPages) return 0;
+  if constexpr (!attends_to_pages<Config>()) return 0;
   constexpr int kStepTiles = WgmmaShape<Config>::kStepTiles;
   const int box_shift = smaller(page_shift, log2_of(Config::kTileK));
   const int n = lane_index() >> (log2_of(Config::kTileK) - box_shift);
@@ -163,7 +162,7 @@ template <class Boxes, class Args, class Row, class Message>
 __device__ __forceinline__ auto pages_of_step(const Args& args, const Row& row,
                                               const Message& step) {
   using Config = typename Boxes::Config;
-  if constexpr (batch_layout<Config>() == BatchLayout::kPages && FewPages<Boxes>::kAreFew) {
+  if constexpr (attends_to_pages<Config>() && FewPages<Boxes>::kAreFew) {
     return FewPages<Boxes>(args, row, step);
   } else {
     return PagesOfLanes{page_of_lane<Config>(args, row, step, log2_of(Boxes::kPageTokens))};
@@ -179,7 +178,7 @@ __device__ __forceinline__ void load_sequence_step(const SequenceRows& rows, con
                                                    Mbarrier full, u32 wanted = ~0u) {
   using Config = typename Boxes::Config;
   using Slot = typename Boxes::Slot;
-  constexpr bool kHasPages = batch_layout<Config>() == BatchLayout::kPages;
+  constexpr bool kHasPages = attends_to_pages<Config>();
   if (!step.tiles[0].exists()) return;
   const auto policy = l2_policy<L2Policy::kKeepLast>();
   const bool is_elected = elect_one();

@@ -17,9 +17,10 @@ template <class Config, class Hooks, class Args>
 class SequenceProducer {
   using Shape = WgmmaShape<Config>;
   using Smem = WgmmaSmem<Config>;
-  /// A mask of one range leaves registers for the row.
+  /// A mask of one range leaves registers for the row, if just: not beside pages in a branch.
   static constexpr bool kKeepsRow =
-      !Config::kHasMask || (Hooks::MaskRow::kRanges == 1 && kMaskIsRanges<Hooks>);
+      !Config::kHasMask || (Hooks::MaskRow::kRanges == 1 && kMaskIsRanges<Hooks> &&
+                            !(is_branch<Config>() && attends_to_pages<Config>()));
   template <LoadedOperands kOperands>
   using Loader = WgmmaProducer<Config, Hooks, Args, StepLoads<Config, Args, kOperands, kKeepsRow>>;
 

@@ -84,7 +84,7 @@ class TileGateProducer {
   }
   /// Of keys in pages: the page of this lane's box, asked for before the decision is awaited.
   __device__ __forceinline__ int page_of_step(const Row& row, const Message& step) const {
-    if constexpr (batch_layout<Config>() != BatchLayout::kPages) {
+    if constexpr (!attends_to_pages<Config>()) {
       return 0;
     } else {
       return page_of_lane<Config>(args_, row, step, page_shift_of(args_.sequences));
