@@ -210,7 +210,7 @@ TEST(Wgmma, ProgramsThatItCannotComputeAreThoseOfMma) {
             "mma: loader \"cp_async\": wgmma takes what TMA has loaded");
 }
 
-TEST(Wgmma, RowsOfOtherWidthsAreOf16BitTilesOfOneHead) {
+TEST(Wgmma, RowsOfOtherWidthsAreOf16BitTiles) {
   const std::string ours = "wgmma: the tensor cores of sm_90a by TMA";
   for (const int d : {80, 96, 112, 192}) {
     const PlannedWgmma p = planned(make_document(), {.head_dim = d});
@@ -232,9 +232,20 @@ TEST(Wgmma, RowsOfOtherWidthsAreOf16BitTilesOfOneHead) {
     return family_of(planned(make_document(), options));
   };
   EXPECT_EQ(in_batch({.head_dim = 112}), ours);
-  EXPECT_EQ(in_batch({.head_dim = 192, .head_dim_v = 128}),
-            "mma: head_dim 192: keys and values differ in width, which heads that share tiles do "
-            "not");
+  EXPECT_EQ(in_batch({.head_dim = 192, .head_dim_v = 128}), ours);
+  EXPECT_EQ(in_batch({.head_dim = 80, .head_dim_v = 112}), ours);
+}
+
+TEST(Wgmma, StepsOfWideCodesAreShort) {
+  const auto step_keys = [](int head_dim, int head_dim_v, KvFormat kv) {
+    const PlannedWgmma p =
+        planned(make_document(), {.head_dim = head_dim, .kv = kv, .head_dim_v = head_dim_v});
+    EXPECT_EQ(p.attend().family.value, AttendFamily::kWgmma) << head_dim;
+    return p.attend().step_keys.value;
+  };
+  EXPECT_EQ(step_keys(192, 128, KvFormat::kSame), 128);
+  EXPECT_EQ(step_keys(192, 128, KvFormat::kE4M3), 64);
+  EXPECT_EQ(step_keys(192, 64, KvFormat::kE4M3), 128);
 }
 
 TEST(Wgmma, SmallOperandsHaveMoreStages) {
