@@ -210,44 +210,6 @@ TEST(Wgmma, ProgramsThatItCannotComputeAreThoseOfMma) {
             "mma: loader \"cp_async\": wgmma takes what TMA has loaded");
 }
 
-TEST(Wgmma, RowsOfOtherWidthsAreOf16BitTiles) {
-  const std::string ours = "wgmma: the tensor cores of sm_90a by TMA";
-  for (const int d : {80, 96, 112, 192}) {
-    const PlannedWgmma p = planned(make_document(), {.head_dim = d});
-    EXPECT_EQ(family_of(p), ours) << d;
-    EXPECT_EQ(tiles_of(p), d == 192 ? "128x64x2" : "128x128x2") << d;
-  }
-  EXPECT_EQ(tiles_of(planned(make_document(), {.head_dim = 192, .head_dim_v = 128})), "128x128x2");
-  // Where O is wider than the queries, their place in shared memory is as wide as O, and registers
-  // are those of rows of its width: no third warpgroup.
-  const PlannedWgmma wide_values = planned(make_document(), {.head_dim = 64, .head_dim_v = 128});
-  EXPECT_EQ(family_of(wide_values), ours);
-  EXPECT_EQ(tiles_of(wide_values), "128x128x2");
-  EXPECT_EQ(wide_values.attend().smem_bytes.value,
-            1024 + (128 * 2 + 2 * 128) * 128 * 2 + 2 * 128 * 64 * 2);
-  EXPECT_EQ(family_of(planned(read_document(R"("tile": {"split_kv": 2})"), {.head_dim = 80})),
-            ours);
-  const auto in_batch = [](BuildOptions options) {
-    options.batch = BatchLayout::kSequences;
-    return family_of(planned(make_document(), options));
-  };
-  EXPECT_EQ(in_batch({.head_dim = 112}), ours);
-  EXPECT_EQ(in_batch({.head_dim = 192, .head_dim_v = 128}), ours);
-  EXPECT_EQ(in_batch({.head_dim = 80, .head_dim_v = 112}), ours);
-}
-
-TEST(Wgmma, StepsOfWideCodesAreShort) {
-  const auto step_keys = [](int head_dim, int head_dim_v, KvFormat kv) {
-    const PlannedWgmma p =
-        planned(make_document(), {.head_dim = head_dim, .kv = kv, .head_dim_v = head_dim_v});
-    EXPECT_EQ(p.attend().family.value, AttendFamily::kWgmma) << head_dim;
-    return p.attend().step_keys.value;
-  };
-  EXPECT_EQ(step_keys(192, 128, KvFormat::kSame), 128);
-  EXPECT_EQ(step_keys(192, 128, KvFormat::kE4M3), 64);
-  EXPECT_EQ(step_keys(192, 64, KvFormat::kE4M3), 128);
-}
-
 TEST(Wgmma, SmallOperandsHaveMoreStages) {
   const PlannedWgmma p =
       planned(read_document(R"("quantise": {"qk": {"bits": 8}, "v": {"bits": 8}})"));
