@@ -75,9 +75,10 @@ bool has_long_bounds(const Attend& attend) {
 }
 
 WgmmaRegisters registers_of(const WgmmaShape& shape) {
-  return wgmma_registers(shape.warpgroups(),
-                         {shape.gathers, shape.work_tiles > 1, shape.has_sequence_tiles,
-                          shape.e4m3_rows, shape.asks_mask});
+  return wgmma_registers(
+      shape.warpgroups(),
+      {shape.gathers, shape.work_tiles > 1, shape.has_sequence_tiles, shape.e4m3_rows,
+       shape.asks_mask, has_two_widths(shape.head_dim, value_dim(shape))});
 }
 
 }  // namespace lacuna

@@ -40,10 +40,11 @@ struct WgmmaShape {
   int warps() const { return warpgroups() * kWarpgroupThreads / kWarpThreads; }  ///< that compute
   int threads() const { return (warpgroups() + 1) * kWarpgroupThreads; }
   /// Keys whose scores fit a consumer's registers beside its rows of the output, and whose rows
-  /// leave shared memory for two stages.
+  /// leave shared memory for two stages; where they are made of codes, for places of these, too.
   int step_keys() const {
+    const bool leaves_places = !e4m3_rows || head_dim + value_dim(*this) <= 4 * kPanelElements;
     const bool fits = value_dim(*this) <= 2 * kPanelElements && head_dim <= 3 * kPanelElements;
-    return fits && !has_terms && most_step_keys >= 128 ? 128 : 64;
+    return fits && leaves_places && !has_terms && most_step_keys >= 128 ? 128 : 64;
   }
 };
 

@@ -205,7 +205,8 @@ __device__ __forceinline__ void clear_arrivals(const Args& args, int part, int p
 /// Keys and values of so many tokens of a KV head stay in L2 beside what passes through it.
 template <class Config>
 constexpr int tokens_in_cache() {
-  return (32 << 20) / (2 * static_cast<int>(sizeof(KvElement<Config>)) * Config::kHeadDim);
+  constexpr int kElements = Config::kHeadDim + head_dim_v<Config>();  // of a token
+  return (32 << 20) / (static_cast<int>(sizeof(KvElement<Config>)) * kElements);
 }
 
 /// Heads of tiles in a group: those of as many KV heads as stay in L2 together, but a number of

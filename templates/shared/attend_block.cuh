@@ -136,8 +136,18 @@ struct ProducerWork {
   bool gathers, has_two_lists, has_sequence_tiles;
   bool makes_rows;  ///< of codes
   bool asks_mask;   ///< of each tile, at length: it is no ranges of keys, or it divides
+  bool needs_more;  ///< has_two_widths: code of its own for keys and for values
 };
+/// Do keys and values differ in width, where consumers have registers to spare? Rows of O are short
+/// then, or queries are so long that they stay in shared memory. Producers with 40 registers spill
+/// there with pages: 16 bytes of a window at 192/128, and 100 to 150 of most specs with codes.
+constexpr bool has_two_widths(int head_dim, int head_dim_v) {
+  constexpr int kShort = 2 * kPanelElements;
+  return head_dim != head_dim_v && (head_dim > kShort || head_dim_v <= kShort);
+}
 constexpr WgmmaRegisters wgmma_registers(int warpgroups, const ProducerWork& work) {
+  if (work.needs_more && work.has_sequence_tiles)
+    return work.makes_rows ? WgmmaRegisters{216, 72} : WgmmaRegisters{224, 56};
   const bool asks_mask = work.asks_mask && warpgroups == 2;
   if (work.gathers || work.has_two_lists || work.has_sequence_tiles || work.makes_rows || asks_mask)
     return {232, 40};

@@ -59,7 +59,10 @@ void add_cases(const std::shared_ptr<const SpecDocument>& attend, std::vector<Ca
     if (head_dim == 64 || !predicts) add("sm_90a", {.head_dim = head_dim});
   add("sm_90a", {.head_dim = 128, .dtype = DType::kF16});
   // Without a predictor, attend has code of its own for batches of sequences.
-  if (!predicts) add("sm_90a", {.head_dim = 128, .batch = BatchLayout::kSequences});
+  if (predicts) return;
+  add("sm_90a", {.head_dim = 128, .batch = BatchLayout::kSequences});
+  if (attend->spec.branch.count == 0)
+    add("sm_90a", {.head_dim = 192, .batch = BatchLayout::kSequences, .head_dim_v = 128});
 }
 
 std::vector<Case> all_cases() {
@@ -88,7 +91,8 @@ std::string label(const Case& c) {
   const bool is_uniform = c.options.batch == BatchLayout::kUniform;
   return padded(c.spec, 26) + padded(std::string(name_of(c.options.dtype)), 5) + "d" +
          padded(std::to_string(c.options.head_dim), 4) + padded(c.target, 9) +
-         (is_uniform ? "" : std::string(name_of(c.options.batch)) + " ");
+         (is_uniform ? "" : std::string(name_of(c.options.batch)) + " ") +
+         (c.options.head_dim_v > 0 ? "v" + std::to_string(c.options.head_dim_v) + " " : "");
 }
 
 std::string shape_text(const AttendPlan& plan) {
@@ -305,17 +309,16 @@ TEST(Resources, ProducersThatConvertDoNotSpill) {
   const auto nvrtc = find_nvrtc(reason);
   if (!nvrtc) GTEST_SKIP() << reason;
   std::vector<Case> cases;
-  const auto add = [&](const char* spec, int head_dim, BatchLayout batch) {
+  const auto add = [&](const char* spec, int head_dim, BatchLayout batch, int head_dim_v = 0) {
     const fs::path path = kSpecs / (std::string(spec) + ".json");
     Diagnostics diagnostics;
     const SpecDocument document = read_spec({path, test::read_file(path)}, diagnostics);
-    cases.push_back({spec,
-                     "sm_90a",
-                     {.head_dim = head_dim, .batch = batch, .kv = KvFormat::kE4M3},
-                     std::make_shared<const SpecDocument>(document)});
+    const BuildOptions options{
+        .head_dim = head_dim, .batch = batch, .kv = KvFormat::kE4M3, .head_dim_v = head_dim_v};
+    cases.push_back({spec, "sm_90a", options, std::make_shared<const SpecDocument>(document)});
   };
   add("dense", 256, BatchLayout::kUniform);
-  add("flash-decoding", 128, BatchLayout::kPages);
+  for (const int head_dim : {128, 192}) add("flash-decoding", head_dim, BatchLayout::kPages, 128);
   if (!test::is_short_tier()) {
     for (const char* spec : {"dense", "softcap", "bsfa", "external-mask"})
       add(spec, 128, BatchLayout::kUniform);

@@ -61,6 +61,7 @@ TEST(BranchesOfSequences, AreJoinedForEachOfThem) {
     const Subject& first = subject.branches.front();
     numerics::SequenceCase c;
     c.variant = first.spec, c.dtype = first.dtype, c.d = first.head_dim;
+    c.d_v = first.contract.head_dim_v;
     c.page_tokens = first.contract.batch == BatchLayout::kPages ? 32 : 0;
     c.e4m3 = first.contract.kv == KvFormat::kE4M3;
     c.heads_inside = true, c.spare = 40;

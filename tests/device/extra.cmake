@@ -167,6 +167,8 @@ set(short_tier
   streaming_d64_bf16_sm_90a_sequences relmax_d64_bf16_sm_90a_pages external_mask_d128_f16_sm_90a_sequences
   topk_blocks_d64_bf16_sm_90a_pages skip_softmax_d64_bf16_sm_90a_sequences bsfa_d64_bf16_sm_90a_pages
   dense_d80_bf16_sm_90a dense_d96_bf16_sm_90a flash_decoding_d96_bf16_sm_90a_pages dense_d192_bf16_sm_90a bsfa_d112_f16_sm_100a split_mla_d192_f16_sm_100a
+  mla_d192_bf16_sm_90a_pages wide_values_d64_bf16_sm_90a_sequences uneven_widths_d80_f16_sm_90a_sequences
+  wide_values_d64_f16_sm_100a_sequences mla_d192_f16_sm_90a_pages_e4m3 wide_values_d64_bf16_sm_90a_sequences_e4m3
   external_mask_d80_f16_sm_90a mla_d192_bf16_sm_90a wide_heads_d576_bf16_sm_100a wide_tile_gate_d512_bf16_sm_100a
   one_warp_d64_bf16_sm_100a split_wide_heads_d576_f16_sm_100a wide_v_of_k_d576_bf16_sm_100a
   latent_index_d576_bf16_sm_100a ordered_tokens_d64_bf16_sm_100a ordered_tokens_d64_bf16_sm_90a
@@ -502,6 +504,17 @@ endforeach()
 device_kernel(tests/device/specs/split-topk-blocks.json 64 bf16 sm_100a pages)
 device_kernel(specs/external-mask.json 64 bf16 sm_100a sequences)
 device_kernel(specs/flash-decoding.json 128 bf16 sm_100a pages)
+# Rows of V that are shorter than those of K, longer, and of no whole panels; the last of them codes of e4m3.
+foreach(batch sequences pages)
+  device_kernel(tests/device/specs/mla.json 192 bf16 sm_90a ${batch})
+  device_kernel(tests/device/specs/wide-values.json 64 bf16 sm_90a ${batch})
+endforeach()
+device_kernel(tests/device/specs/split-mla.json 192 f16 sm_90a pages)
+device_kernel(tests/device/specs/uneven-widths.json 80 f16 sm_90a sequences)
+device_kernel(tests/device/specs/wide-values.json 64 f16 sm_100a sequences)
+device_kernel(tests/device/specs/mla.json 192 bf16 sm_90a uniform e4m3)
+device_kernel(tests/device/specs/mla.json 192 f16 sm_90a pages e4m3)
+device_kernel(tests/device/specs/wide-values.json 64 bf16 sm_90a sequences e4m3)
 
 foreach(symbol IN LISTS short_tier)
   if(NOT symbol IN_LIST device_symbols)

@@ -22,11 +22,18 @@ const emulation::Schedule kEarlySequences = {emulation::Landing::kEarly,
 const emulation::Schedule kLateSequences = {emulation::Landing::kLate,
                                             emulation::WarpOrder::kShuffled, 5};
 
+/// The variant whose formulas a spec has.
+std::string variant_of(const std::string& spec) {
+  constexpr std::string_view kSplit = "split-";
+  if (spec == "mla" || spec == "split-mla") return "dense";
+  if (spec == "wide-values" || spec == "uneven-widths") return "flash-decoding";
+  return spec.starts_with(kSplit) ? spec.substr(kSplit.size()) : spec;
+}
+
 /// The case, as a kernel takes it.
 SequenceCase case_of(const Subject& subject, SequenceCase c) {
-  constexpr std::string_view kSplit = "split-";
-  c.variant = subject.spec.starts_with(kSplit) ? subject.spec.substr(kSplit.size()) : subject.spec;
-  c.dtype = subject.dtype, c.d = subject.head_dim;
+  c.variant = variant_of(subject.spec);
+  c.dtype = subject.dtype, c.d = subject.head_dim, c.d_v = subject.contract.head_dim_v;
   c.tile = subject.tile;
   c.e4m3 = subject.contract.kv == KvFormat::kE4M3;
   if (subject.contract.batch != BatchLayout::kPages) c.page_tokens = 0;
@@ -51,6 +58,16 @@ TEST(Sequences, BothFamiliesAndLayoutsAreTested) {
   }
 }
 
+/// By wgmma, in rows and in pages.
+TEST(Sequences, ValuesOfAnotherWidthThanKeysAreTested) {
+  for (const BatchLayout batch : {BatchLayout::kSequences, BatchLayout::kPages}) {
+    EXPECT_TRUE(std::ranges::any_of(sequence_subjects(), [&](const Subject& subject) {
+      return subject.contract.batch == batch && !subject.launch.maps.empty() &&
+             subject.contract.head_dim_v != subject.head_dim;
+    })) << static_cast<int>(batch);
+  }
+}
+
 /// Long and short ones, some without queries or without keys, more queries than keys.
 TEST(Sequences, OfAllLengths) {
   SequenceCase c;
@@ -72,7 +89,8 @@ TEST(Sequences, ManyQueriesUseAllPlacesOfValues) {
   SequenceCase c;
   c.lengths = {{1, 700}, {40, 170}}, c.spare = 2048;
   for (const Subject& subject : sequence_subjects()) {
-    if (subject.spec != "dense" || !subject.name.ends_with("sm_90a_sequences")) continue;
+    const bool is_asked = subject.spec == "dense" || subject.spec == "wide-values";
+    if (!is_asked || !subject.name.ends_with("sm_90a_sequences")) continue;
     for (const auto& schedule : {kEarlySequences, kLateSequences})
       expect_right(subject, c, schedule);
   }
@@ -107,7 +125,7 @@ TEST(Sequences, AWarpThatLagsIsNotOvertaken) {
     c.lengths = {{1, 520}, {2, 300}, {1, 0}, {3, 400}};
     for (const Subject& subject : sequence_subjects()) {
       const bool has_pages = subject.name.find("sm_90a_pages") != std::string::npos;
-      if (subject.spec != "dense" || !has_pages) continue;
+      if ((subject.spec != "dense" && subject.spec != "mla") || !has_pages) continue;
       for (const std::uint32_t warp : {0U, 8U, 9U, 10U, 11U})
         expect_right(subject, c, {emulation::Landing::kLate, emulation::WarpOrder::kStarved, warp});
     }
@@ -168,7 +186,9 @@ TEST(Sequences, ResultsDoNotDependOnTheBatchWhereSplitsAreFixed) {
   SequenceCase among = alone;
   among.lengths = {{3, 333}, {90, 500}, {1, 70}}, among.spare = 33;
   for (const Subject& subject : sequence_subjects()) {
-    if (subject.spec != "flash-decoding" && !case_of(subject, alone).is_tiled()) continue;
+    const bool has_fixed_splits = subject.spec == "flash-decoding" || subject.spec == "split-mla" ||
+                                  subject.spec == "uneven-widths";
+    if (!has_fixed_splits && !case_of(subject, alone).is_tiled()) continue;
     // Codes of e4m3 have scales of the pages, which fall to the sequences as they come.
     if (subject.contract.kv == KvFormat::kE4M3) continue;
     SequenceBatch first(false, case_of(subject, alone), 23);

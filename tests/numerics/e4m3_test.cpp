@@ -12,6 +12,7 @@ lacuna_compile_options options_of(const Case& c) {
   lacuna_compile_options options{};
   options.struct_size = sizeof options;
   options.head_dim = c.d;
+  options.head_dim_v = c.d_v;
   options.dtype = c.dtype == DType::kBF16  ? LACUNA_BF16
                   : c.dtype == DType::kF16 ? LACUNA_F16
                                            : LACUNA_F32;
@@ -64,6 +65,17 @@ TEST(E4m3, KeysAndValuesAreTheNumbersOfTheirCodes) {
       const int d = test::by_tier(turn % 2 == 0 ? 64 : 128, 64);
       const Case c{variant, dtype, d, 2, 4, 2, 161, 275, Fill::kUneven, turn++ % 2 == 1};
       EXPECT_EQ(run_e4m3(c, kind), "") << c.text() << ", scales " << static_cast<int>(kind);
+    }
+  }
+}
+
+/// Rows of V that are shorter or longer than those of K.
+TEST(E4m3, ValuesMayBeOfAnotherWidthThanKeys) {
+  for (const auto& [d, d_v] : {std::pair(192, 128), {64, 128}, {128, 64}}) {
+    for (const char* variant : {"dense", "window"}) {
+      Case c{variant, DType::kBF16, d, 2, 4, 2, 161, 275, Fill::kUneven, d == 64};
+      c.d_v = d_v;
+      EXPECT_EQ(run_e4m3(c, Scales::kOfEntriesAndHeads), "") << c.text();
     }
   }
 }

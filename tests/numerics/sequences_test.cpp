@@ -26,6 +26,7 @@ CompiledKernel compile(const SequenceCase& c) {
   lacuna_compile_options options{};
   options.struct_size = sizeof options;
   options.head_dim = c.d;
+  options.head_dim_v = c.d_v;
   options.dtype = abi_dtype_of(c.dtype);
   options.kv = c.e4m3 ? LACUNA_KV_E4M3 : LACUNA_KV_SAME;
   options.batch = c.page_tokens > 0 ? LACUNA_BATCH_PAGES : LACUNA_BATCH_SEQUENCES;
@@ -41,10 +42,12 @@ CompiledKernel compile(const SequenceCase& c) {
   return made;
 }
 
-/// Of a compiled kernel: spec, head dim, dtype, whether keys lie in pages, and whether they are
+/// Of a compiled kernel: spec, head dims, dtype, whether keys lie in pages, and whether they are
 /// e4m3.
-using Key = std::tuple<std::string, int, DType, bool, bool>;
-Key key_of(const SequenceCase& c) { return {c.variant, c.d, c.dtype, c.page_tokens > 0, c.e4m3}; }
+using Key = std::tuple<std::string, int, int, DType, bool, bool>;
+Key key_of(const SequenceCase& c) {
+  return {c.variant, c.d, c.value_dim(), c.dtype, c.page_tokens > 0, c.e4m3};
+}
 std::map<Key, CompiledKernel>& kernels() {
   static std::map<Key, CompiledKernel> all;
   return all;
@@ -131,6 +134,35 @@ TEST(Sequences, RowsNeedNotBeWholePanels) {
       SequenceBatch batch(engine().is_cuda, c, ++seed);
       EXPECT_EQ(launch(batch), "");
     }
+  }
+}
+
+/// Rows of V that are shorter or longer than those of K, also of parts of panels, as numbers and as
+/// codes. One query of many keys is split, by the device or into a fixed number of items.
+TEST(Sequences, ValuesMayBeOfAnotherWidthThanKeys) {
+  struct Widths {
+    int d, d_v;
+  };
+  constexpr Widths kWidths[] = {{192, 128}, {64, 128}, {128, 64}, {256, 128}, {80, 112}, {96, 256}};
+  std::size_t turn = 0;
+  for (const char* variant : {"dense", "flash-decoding", "window", "sink", "alibi"}) {
+    for (std::size_t n = 0; n < std::size(kWidths); ++n) {
+      const bool is_turn = n == turn % std::size(kWidths) || n == (turn + 1) % std::size(kWidths);
+      if (!test::by_tier(true, is_turn)) continue;
+      for (const bool e4m3 : {false, true}) {
+        SequenceCase c;
+        c.variant = variant, c.d = kWidths[n].d, c.d_v = kWidths[n].d_v, c.e4m3 = e4m3;
+        if (e4m3 && (c.d % 64 != 0 || c.d_v % 64 != 0)) continue;  // whole panels of codes
+        c.dtype = n % 2 == 0 ? DType::kBF16 : DType::kF16;
+        c.n_h = 8, c.n_h_kv = n % 3 == 0 ? 8 : 2, c.heads_inside = (n + turn) % 2 == 1;
+        c.page_tokens = (turn + n) % 2 == 0 ? 0 : 32, c.spare = n % 2 == 0 ? 0 : 50;
+        c.lengths = {{1, 1500}, {130, 130}, {0, 5}, {40, 0}, {200, 70}, {3, 300}};
+        SCOPED_TRACE(c.text());
+        SequenceBatch batch(engine().is_cuda, c, static_cast<std::uint32_t>(40 + turn * 10 + n));
+        EXPECT_EQ(launch(batch), "");
+      }
+    }
+    ++turn;
   }
 }
 

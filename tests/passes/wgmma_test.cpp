@@ -210,33 +210,6 @@ TEST(Wgmma, ProgramsThatItCannotComputeAreThoseOfMma) {
             "mma: loader \"cp_async\": wgmma takes what TMA has loaded");
 }
 
-TEST(Wgmma, RowsOfOtherWidthsAreOf16BitTilesOfOneHead) {
-  const std::string ours = "wgmma: the tensor cores of sm_90a by TMA";
-  for (const int d : {80, 96, 112, 192}) {
-    const PlannedWgmma p = planned(make_document(), {.head_dim = d});
-    EXPECT_EQ(family_of(p), ours) << d;
-    EXPECT_EQ(tiles_of(p), d == 192 ? "128x64x2" : "128x128x2") << d;
-  }
-  EXPECT_EQ(tiles_of(planned(make_document(), {.head_dim = 192, .head_dim_v = 128})), "128x128x2");
-  // Where O is wider than the queries, their place in shared memory is as wide as O, and registers
-  // are those of rows of its width: no third warpgroup.
-  const PlannedWgmma wide_values = planned(make_document(), {.head_dim = 64, .head_dim_v = 128});
-  EXPECT_EQ(family_of(wide_values), ours);
-  EXPECT_EQ(tiles_of(wide_values), "128x128x2");
-  EXPECT_EQ(wide_values.attend().smem_bytes.value,
-            1024 + (128 * 2 + 2 * 128) * 128 * 2 + 2 * 128 * 64 * 2);
-  EXPECT_EQ(family_of(planned(read_document(R"("tile": {"split_kv": 2})"), {.head_dim = 80})),
-            ours);
-  const auto in_batch = [](BuildOptions options) {
-    options.batch = BatchLayout::kSequences;
-    return family_of(planned(make_document(), options));
-  };
-  EXPECT_EQ(in_batch({.head_dim = 112}), ours);
-  EXPECT_EQ(in_batch({.head_dim = 192, .head_dim_v = 128}),
-            "mma: head_dim 192: keys and values differ in width, which heads that share tiles do "
-            "not");
-}
-
 TEST(Wgmma, SmallOperandsHaveMoreStages) {
   const PlannedWgmma p =
       planned(read_document(R"("quantise": {"qk": {"bits": 8}, "v": {"bits": 8}})"));

@@ -84,8 +84,14 @@ TEST(Limits, SharedMemoryOfTheWgmmaFamily) {
 }
 
 TEST(Limits, RegistersOfTheWgmmaFamilyFitAnSm) {
-  for (const int tile_q : {128, 192}) {
-    const WgmmaShape shape{tile_q, 128, 2, 64, 2, 1};
+  std::vector<WgmmaShape> shapes = {{128, 128, 2, 64, 2, 1}, {192, 128, 2, 64, 2, 1}};
+  for (const bool e4m3_rows : {false, true}) {
+    for (const int head_dim_v : {0, 128}) {
+      WgmmaShape& shape = shapes.emplace_back(WgmmaShape{128, 64, 2, 192, 2, 1});
+      shape.packs_heads = true, shape.e4m3_rows = e4m3_rows, shape.head_dim_v = head_dim_v;
+    }
+  }
+  for (const WgmmaShape& shape : shapes) {
     const WgmmaRegisters registers = registers_of(shape);
     EXPECT_LE(128 * (shape.warpgroups() * registers.consumer + registers.producer),
               find_target("sm_90a")->registers_per_sm);

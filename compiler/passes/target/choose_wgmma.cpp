@@ -75,7 +75,7 @@ std::string batch_objection(const Program& program) {
   return "";
 }
 
-/// Of rows of widths that only 16-bit tiles of one head have; "" if nothing is in the way.
+/// Of rows of widths that only 16-bit tiles have; "" if nothing is in the way.
 std::string head_dim_objection(const Program& program) {
   const Attend& attend = attend_of(program);
   const int widths[] = {program.head_dim, value_dim(program)};
@@ -89,8 +89,6 @@ std::string head_dim_objection(const Program& program) {
                                                              : "keys and values differ in width");
     if (has_8_bits(attend)) return rows + ", which integers have to be";
     if (attend.columns >= 0) return rows + ", which gathered keys have to be";
-    if (program.batch != BatchLayout::kUniform && widths[0] != widths[1])
-      return rows + ", which heads that share tiles do not";
   }
   return "";
 }

@@ -35,7 +35,8 @@ __host__ __device__ constexpr WgmmaRegisters role_registers() {
   return wgmma_registers(
       Config::kWarpgroups,
       {Config::kGathers, WgmmaShape<Config>::kOwnRows, has_sequence_tiles<Config>(),
-       WgmmaShape<Config>::kMakesRows, !kHasCheapMask<Config, Hooks> || has_long_bounds<Config>()});
+       WgmmaShape<Config>::kMakesRows, !kHasCheapMask<Config, Hooks> || has_long_bounds<Config>(),
+       has_two_widths(Config::kHeadDim, head_dim_v<Config>())});
 }
 
 /// What a consumer warpgroup does that has no queries: makes rows of codes beside the producer's

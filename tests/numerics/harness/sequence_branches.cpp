@@ -30,7 +30,7 @@ SequenceCase SequenceCase::fitting_order() const {
 Case SequenceCase::of_sequence(std::pair<int, int> lengths) const {
   Case dense;
   dense.variant = is_tiled() || has_branches() ? variant : "dense", dense.dtype = dtype,
-  dense.d = d;
+  dense.d = d, dense.d_v = d_v;
   dense.n_b = 1, dense.n_h = n_h, dense.n_h_kv = n_h_kv;
   dense.n_q = lengths.first, dense.n_k = lengths.second, dense.fill = fill;
   return dense;

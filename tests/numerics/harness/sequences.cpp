@@ -47,9 +47,9 @@ bool SequenceCase::is_tiled() const {
 
 std::string SequenceCase::text() const {
   std::ostringstream out;
-  out << variant << " d" << d << " heads " << n_h << ":" << n_h_kv << " pages " << page_tokens
-      << (heads_inside ? " nhd" : " hnd") << (e4m3 ? " e4m3" : "") << " fill "
-      << static_cast<int>(fill) << " lengths";
+  out << variant << " d" << d << (d_v > 0 && d_v != d ? "v" + std::to_string(d_v) : "") << " heads "
+      << n_h << ":" << n_h_kv << " pages " << page_tokens << (heads_inside ? " nhd" : " hnd")
+      << (e4m3 ? " e4m3" : "") << " fill " << static_cast<int>(fill) << " lengths";
   for (const auto& [n_q, n_k] : lengths) out << " " << n_q << "/" << n_k;
   return out.str();
 }
@@ -116,7 +116,8 @@ SequenceBatch::SequenceBatch(bool is_cuda, const SequenceCase& c, std::uint32_t 
   const bool has_pages = c.page_tokens > 0;
   const int entries = has_pages ? pages_used + 2 : 1;
   Rows queries(1, c.n_h, tokens_q + kGap, c.d);
-  Rows keys(entries, c.n_h_kv, has_pages ? c.page_tokens : tokens_k, c.d), values = keys;
+  const int rows_k = has_pages ? c.page_tokens : tokens_k;
+  Rows keys(entries, c.n_h_kv, rows_k, c.d), values(entries, c.n_h_kv, rows_k, c.value_dim());
   const int table_width = has_pages ? ceil_of(most_k, c.page_tokens) + 1 : 1;
   std::vector<std::int32_t> table(size_of(std::int64_t{count} * table_width), 0x7abcdef0);
   std::vector<std::int32_t> free_pages(size_of(entries));
@@ -147,23 +148,25 @@ SequenceBatch::SequenceBatch(bool is_cuda, const SequenceCase& c, std::uint32_t 
       }
     }
     scatter(problem.k, c.n_h_kv, problem.n_k, c.d, keys, place);
-    scatter(problem.v, c.n_h_kv, problem.n_k, c.d, values, place);
+    scatter(problem.v, c.n_h_kv, problem.n_k, c.value_dim(), values, place);
   }
 
   const auto upload = [&](const Rows& rows, int n_entries) {
-    return tensors.upload(rows.values, c.dtype, {n_entries, rows.heads, rows.rows, c.d},
+    return tensors.upload(rows.values, c.dtype, {n_entries, rows.heads, rows.rows, rows.d},
                           c.heads_inside);
   };
   q = upload(queries, 1), k = upload(keys, entries), v = upload(values, entries);
   if (c.e4m3) {
-    const std::vector<std::int64_t> extents = {entries, keys.heads, keys.rows, c.d};
-    k = tensors.upload_e4m3(key_codes.codes, extents, c.heads_inside);
-    v = tensors.upload_e4m3(value_codes.codes, extents, c.heads_inside);
+    const auto upload_codes = [&](const Codes& codes, const Rows& rows) {
+      return tensors.upload_e4m3(codes.codes, {entries, rows.heads, rows.rows, rows.d},
+                                 c.heads_inside);
+    };
+    k = upload_codes(key_codes, keys), v = upload_codes(value_codes, values);
     k_scale = tensors.upload(key_codes.scales, DType::kF32, {entries, keys.heads}, false);
     v_scale = tensors.upload(value_codes.scales, DType::kF32, {entries, keys.heads}, false);
     args.k_scale = k_scale.view(), args.v_scale = v_scale.view();
   }
-  o = tensors.poisoned(c.dtype, {1, c.n_h, queries.rows, c.d}, c.heads_inside);
+  o = tensors.poisoned(c.dtype, {1, c.n_h, queries.rows, c.value_dim()}, c.heads_inside);
   lse = tensors.poisoned(DType::kF32, {1, c.n_h, queries.rows}, false);
   q_begin = tensors.upload_i32(q_starts, {count + 1});
   n_k = tensors.upload_i32(key_counts, {count});
@@ -322,15 +325,15 @@ std::string SequenceBatch::check(bool is_cuda) {
   const std::vector<double> all_lse = tensors.download(lse, nullptr);
   std::ostringstream text;
   if (padding_touched) text << "bytes between the rows of o were written; ";
-  const std::int64_t rows = o.shape[2];
+  const std::int64_t rows = o.shape[2], width = o.shape[3];
   std::vector<char> is_owned(size_of(rows), 0);
   for (std::size_t b = 0; b < variants.size(); ++b) {
     const oracle::Problem& problem = variants[b].problem;
     Reported got;
     for (int h = 0; h < shape.n_h; ++h) {
       const std::int64_t first = std::int64_t{h} * rows + first_queries[b];
-      got.o.insert(got.o.end(), all_o.begin() + first * shape.d,
-                   all_o.begin() + (first + problem.n_q) * shape.d);
+      got.o.insert(got.o.end(), all_o.begin() + first * width,
+                   all_o.begin() + (first + problem.n_q) * width);
       got.lse.insert(got.lse.end(), all_lse.begin() + first, all_lse.begin() + first + problem.n_q);
       if (!has_lse) std::ranges::fill(got.lse, 0.0);  // as the oracle's
     }
@@ -346,7 +349,7 @@ std::string SequenceBatch::check(bool is_cuda) {
       const std::int64_t row = std::int64_t{h} * rows + n;
       const bool is_poison =
           std::isnan(all_lse[size_of(row)]) &&
-          std::all_of(all_o.begin() + row * shape.d, all_o.begin() + (row + 1) * shape.d,
+          std::all_of(all_o.begin() + row * width, all_o.begin() + (row + 1) * width,
                       [](double x) { return std::isnan(x); });
       if (!is_poison) text << "row " << n << " of head " << h << ", of no sequence, was written; ";
     }

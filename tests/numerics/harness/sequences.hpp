@@ -24,9 +24,11 @@ struct SequenceCase {
   Fill fill = Fill::kNormal;
   bool e4m3 = false;  ///< keys and values, with scales for each entry and head
   KernelTile tile;    ///< of the kernel: variants of tiles have reports of them
+  int d_v = 0;        ///< of v and o; 0: d
 
   /// That a sequence may have.
   int most_queries() const;
+  int value_dim() const { return d_v > 0 ? d_v : d; }
   bool is_tiled() const;
   bool has_branches() const;
   bool has_lse() const;    ///< branches with weights have none, and what is no softmax

@@ -30,10 +30,11 @@ UniformCodes::UniformCodes(const Case& c, Scales kind, oracle::Problem& problem)
 
 void UniformCodes::bind(Binding& binding, const Case& c) const {
   TensorSet& tensors = binding.tensors;
-  const std::vector<std::int64_t> extents = {c.n_b, c.n_h_kv, c.n_k, c.d},
-                                  scales = scales_shape(c, kind_);
-  binding.k = tensors.upload_e4m3(keys_.codes, extents, c.token_major);
-  binding.v = tensors.upload_e4m3(values_.codes, extents, c.token_major);
+  const std::vector<std::int64_t> scales = scales_shape(c, kind_);
+  const auto upload = [&](const Codes& codes, int width) {
+    return tensors.upload_e4m3(codes.codes, {c.n_b, c.n_h_kv, c.n_k, width}, c.token_major);
+  };
+  binding.k = upload(keys_, c.d), binding.v = upload(values_, c.value_dim());
   binding.args.k = binding.k.view(), binding.args.v = binding.v.view();
   if (kind_ == Scales::kNone) return;
   binding.k_scale = tensors.upload(keys_.scales, DType::kF32, scales, false);

@@ -293,8 +293,6 @@ struct WgmmaShape {
   static_assert((Config::kHeadDim % kPanelElements == 0 && kHeadDimV == Config::kHeadDim) ||
                     !(kHas8Bits || Config::kGathers),
                 "integers and gathered keys are of whole panels of one width");
-  static_assert(!has_sequence_tiles<Config>() || kHeadDimV == Config::kHeadDim,
-                "rows of several heads are of one width");
   static_assert(!kHas8Bits || (Config::kHeadDim <= 128 && Config::kWarpgroups == 2),
                 "the product of e4m3 values has registers of its own");
   static_assert(kHas8Bits || !kHasE4m3Values, "e4m3 values come with int8 keys");
