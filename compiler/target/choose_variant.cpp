@@ -97,9 +97,9 @@ Chosen<GatePolicy> choose_gate_policy(const WgmmaShape& shape, Consumer consumer
 }
 
 Chosen<TileWalk> choose_walk(const Attend& attend, bool has_sequence_tiles, int work_tiles) {
-  if (has_sequence_tiles && attend.list_indices < 0)
+  if (has_sequence_tiles && attend.list_indices < 0 && attend.columns < 0)
     return {TileWalk::kSequence, Origin::kDerived, "a batch of sequences"};
-  if (has_sequence_tiles && work_tiles == 1)
+  if (has_sequence_tiles && work_tiles == 1 && attend.columns < 0)
     return {TileWalk::kSequenceList, Origin::kDerived, "a batch of sequences, and lists"};
   if (attend.columns >= 0)
     return {TileWalk::kGather, Origin::kDerived, "tiles of the keys that are gathered"};

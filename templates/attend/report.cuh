@@ -24,12 +24,6 @@ constexpr bool has_reports_of_items() {
   return SplitKv<Config>::kIsSplit || has_sequence_tiles<Config>();
 }
 
-/// Number of a row in the arrays of reports, by whose arguments they lie: of work tiles of
-/// sequences those of the batch, which are laid out for the longest.
-__device__ __forceinline__ long long row_of_reports(const AttendArgs& args, const WorkTile& row) {
-  return row.head() * args.q_tiles + row.i;
-}
-
 /// Fills the row's map and counts with 0, unless items report; a block barrier must follow before
 /// the first report_visit.
 template <class Config, int kThreads>

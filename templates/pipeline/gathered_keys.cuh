@@ -53,11 +53,12 @@ __device__ __forceinline__ void write_keys(int* keys, u32 words, int rank, int f
   }
 }
 
-/// The map of the row's columns in its report.
+/// The map of the row's columns in its report. `reports`: as in attend/report.cuh.
 template <int kThreads, class Config, class Args>
-__device__ __forceinline__ void map_columns(const Args& args, const WorkTile& row, int thread) {
-  if (args.attend.tile_mask == nullptr) return;
-  unsigned char* map = args.attend.tile_mask + row.index() * args.attend.k_tiles;
+__device__ __forceinline__ void map_columns(const Args& args, const AttendArgs& reports,
+                                            const WorkTile& row, int thread) {
+  if (reports.tile_mask == nullptr) return;
+  unsigned char* map = reports.tile_mask + row_of_reports(reports, row) * reports.k_tiles;
   for (int j = thread; j < args.attend.k_tiles; j += kThreads) {
     map[j] = kept_columns<Config>(args, row, j / 32) >> (j % 32) & 1u;
   }
@@ -71,24 +72,25 @@ __device__ __forceinline__ void report_columns(const Args& args, const WorkTile&
     counts[1] = kept;
     counts[2] = 0;
   }
-  map_columns<32 * Config::kWarps, Config>(args, row, thread_index());
+  map_columns<32 * Config::kWarps, Config>(args, args.attend, row, thread_index());
 }
 
 /// The same before anyone has counted them; by kThreads threads, of which this is one.
 template <int kThreads, class Config, class Args>
-__device__ __forceinline__ void report_gathered(const Args& args, const WorkTile& row, int thread) {
-  if (args.attend.counts != nullptr && uniform_over_warp(thread / 32) == 0) {
+__device__ __forceinline__ void report_gathered(const Args& args, const AttendArgs& reports,
+                                                const WorkTile& row, int thread) {
+  if (reports.counts != nullptr && uniform_over_warp(thread / 32) == 0) {
     int kept = 0;
     for (int word = lane_index(); word < args.predict.keep_words; word += 32)
       kept += __popc(kept_columns<Config>(args, row, word));
     kept = __shfl_sync(kAllLanes, inclusive_sum_over_lanes(kept), 31);
     if (lane_index() == 0) {
-      int* counts = args.attend.counts + row.index() * 3;
+      int* counts = reports.counts + row_of_reports(reports, row) * 3;
       counts[1] = kept;
       counts[2] = 0;
     }
   }
-  map_columns<kThreads, Config>(args, row, thread);
+  map_columns<kThreads, Config>(args, reports, row, thread);
 }
 
 /// Expands the row's bits and reports them. The whole block takes part; shared memory may be used

@@ -36,6 +36,12 @@ struct WorkTile {
   __device__ __forceinline__ long long head() const { return static_cast<long long>(b) * n_h + h; }
 };
 
+/// Number of a row in the arrays of reports, by whose arguments they lie: of work tiles of
+/// sequences those of the batch, which are laid out for the longest.
+__device__ __forceinline__ long long row_of_reports(const AttendArgs& args, const WorkTile& row) {
+  return row.head() * args.q_tiles + row.i;
+}
+
 /// Of a head, where a block takes kWorkTiles of its rows together; the last may have less.
 template <int kWorkTiles>
 __device__ __forceinline__ int blocks_of_head(const AttendArgs& args) {

@@ -47,6 +47,18 @@ __device__ __forceinline__ void move_made_lists(AttendArgs& attend, long long wo
   attend.list_counts -= rows;
 }
 
+/// Bits of the columns that a sequence keeps, by the columns that it has. A work tile counts in
+/// rows of all sequences.
+template <class Config, class Args, class Row>
+__device__ __forceinline__ void take_kept_columns(Args& own, const Row& row) {
+  auto& predict = own.predict;
+  predict.keep_k_tiles = own.attend.k_tiles;
+  predict.keep_words = ceil_div(predict.keep_k_tiles, 32);
+  const long long rows = static_cast<long long>(row.b) * own.attend.n_h * own.attend.q_tiles;
+  move_by(predict.kept, row.b * predict.kept_stride);
+  predict.kept -= rows * predict.keep_words;
+}
+
 /// Rows of a sequence that attend reads, of so many tokens of the caller's: the tokens, or their
 /// means. Args has a parameter that counts tokens only where rows are means.
 template <class Config, class Args>
@@ -83,10 +95,12 @@ __device__ __forceinline__ decltype(auto) args_of_work_tile(const Args& args, co
     Args own = args;
     own.attend.n_q = row.n_q;
     own.attend.n_k = row.n_k;
-    own.attend.k_tiles = ceil_div(row.n_k, Config::kTileK);
+    own.attend.k_tiles = ceil_div(row.n_k, Config::kGathers ? Config::kKeepK : Config::kTileK);
     take_token_counts<Config>(own, row.b);
     if constexpr (!packs_heads<Config>()) own.attend.q_tiles = row.q_tiles;
-    if constexpr (makes_lists<Config>()) {
+    if constexpr (Config::kGathers) {
+      take_kept_columns<Config>(own, row);
+    } else if constexpr (makes_lists<Config>()) {
       move_made_lists(own.attend, args.sequences.workspace_bytes, row);
     } else if constexpr (Config::kUsesLists) {
       move_given_lists(own.attend, args.attend.q_tiles, row);

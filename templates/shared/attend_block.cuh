@@ -118,9 +118,11 @@ struct WgmmaBlock {
     return code_places > 0 || (has_sequence_tiles && stages > 3) ? 16 : 8;
   }
   constexpr int bias_bytes() const { return has_column_bias ? stages * step_keys * 4 : 0; }
-  /// Work tiles of sequences are long; beside the votes of a gate they take more than a KiB.
+  /// Work tiles of sequences are long: beside votes of a gate, or with those of gathered keys, they
+  /// take more than a KiB.
   constexpr int control_bytes() const {
-    const int rows_and_votes = row_slots() / 8 + (has_sequence_tiles && has_gate ? 1 : 0);
+    const bool has_more = has_sequence_tiles && (has_gate || ring_bytes > 0);
+    const int rows_and_votes = row_slots() / 8 + (has_more ? 1 : 0);
     return rows_and_votes * 1024 + ring_bytes + bias_bytes();
   }
   constexpr int smem_bytes() const { return control_offset() + control_bytes(); }

@@ -165,7 +165,8 @@ set(short_tier
   weighted_branches_d64_f16_sm_100a_pages_e4m3_long
   topk_blocks_d64_bf16_sm_100a_pages relmax_d64_bf16_sm_100a_sequences
   streaming_d64_bf16_sm_90a_sequences relmax_d64_bf16_sm_90a_pages external_mask_d128_f16_sm_90a_sequences
-  topk_blocks_d64_bf16_sm_90a_pages skip_softmax_d64_bf16_sm_90a_sequences bsfa_d64_bf16_sm_90a_pages
+  topk_blocks_d64_bf16_sm_90a_pages quest_d64_bf16_sm_90a_pages
+  minference_vertical_slash_d64_bf16_sm_90a_pages skip_softmax_d64_bf16_sm_90a_sequences bsfa_d64_bf16_sm_90a_pages
   dense_d80_bf16_sm_90a dense_d96_bf16_sm_90a flash_decoding_d96_bf16_sm_90a_pages dense_d192_bf16_sm_90a bsfa_d112_f16_sm_100a split_mla_d192_f16_sm_100a
   mla_d192_bf16_sm_90a_pages wide_values_d64_bf16_sm_90a_sequences uneven_widths_d80_f16_sm_90a_sequences
   wide_values_d64_f16_sm_100a_sequences mla_d192_f16_sm_90a_pages_e4m3 wide_values_d64_bf16_sm_90a_sequences_e4m3
@@ -453,6 +454,14 @@ foreach(batch sequences pages)
   device_kernel(specs/streaming.json 64 bf16 sm_90a ${batch} e4m3)
 endforeach()
 device_kernel(specs/xattention.json 96 bf16 sm_90a pages)
+# Columns by wgmma: rows that are copied, boxes, in pages parts of columns.
+foreach(batch sequences pages)
+  foreach(name quest minference-vertical-slash)
+    device_kernel(specs/${name}.json 64 bf16 sm_90a ${batch})
+  endforeach()
+endforeach()
+device_kernel(specs/fg-attn-pooled.json 128 f16 sm_90a pages)
+device_kernel(specs/minference-vertical-slash.json 64 bf16 sm_90a pages e4m3)
 # Gates by wgmma.
 foreach(batch sequences pages)
   foreach(name skip-softmax bsfa)

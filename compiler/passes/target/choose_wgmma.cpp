@@ -71,7 +71,7 @@ std::string batch_objection(const Program& program) {
     return "its rows are loaded as they lie, and not in another order";
 
   if (has_8_bits(attend)) return "its rows are loaded as they are, not from prepared integers";
-  if (attend.columns >= 0) return "no block of its items gathers columns";
+
   return "";
 }
 
@@ -178,9 +178,10 @@ std::string objection(const WgmmaShape& shape, const TileRequest& request) {
          " bytes of shared memory";
 }
 
-/// Of a batch of sequences the device splits rows, but not those of a gate.
+/// Of a batch of sequences the device splits rows, but not those of a gate or of gathered keys.
 bool splits_by_itself(const Program& program) {
-  return program.batch != BatchLayout::kUniform && !attend_of(program).gate;
+  const Attend& attend = attend_of(program);
+  return program.batch != BatchLayout::kUniform && !attend.gate && attend.columns < 0;
 }
 
 WgmmaShape shape_of(const TileShape& tiles, const Program& program, const PassContext& context) {

@@ -33,21 +33,23 @@ struct GatheredStep {
 };
 
 /// What the producer's warps and the consumers share when columns are gathered; else nothing.
-template <bool kGathers, int kWorkTiles = 1>
+template <bool kGathers, int kWorkTiles, class Row>
 struct ColumnRing {};
-template <int kWorkTiles>
-struct ColumnRing<true, kWorkTiles> {
+template <int kWorkTiles, class Row>
+struct ColumnRing<true, kWorkTiles, Row> {
   /// Columns that a round of expansion looks at: 64 bits a lane.
   static constexpr int kRoundColumns = 64 * 32;
   /// A round may keep them all, beside those of steps that wait or are shown to consumers.
   static constexpr int kSlots = kColumnRingSlots;
   static_assert(kSlots == 2 * kRoundColumns);
-  static constexpr int kSteps = 4;  ///< that wait; as many rows at most
+  static constexpr int kSteps = 4;  ///< that wait
+  /// Of each of these steps a row may be noted, and the next row, whose steps are still to come.
+  static constexpr int kRowPlaces = 2 * kSteps;
 
   alignas(16) int columns[kSlots];
   unsigned long long step_full[kSteps], step_empty[kSteps];
   GatheredStep steps[kSteps];
-  WorkTile rows[kSteps];
+  Row rows[kRowPlaces];
   /// If the block has two work tiles: for each column, which of them leave it out, a bit each. And
   /// for each of the last kRecentSteps steps, which of its keys each work tile keeps, a bit each.
   static constexpr int kRecentSteps = kColumnRingSteps;
@@ -69,7 +71,7 @@ struct TileKeys {
 };
 template <class Config>
 struct TileKeys<Config, true> {
-  using Ring = ColumnRing<true, Config::kWorkTiles>;
+  using Ring = ColumnRing<true, Config::kWorkTiles, typename Config::Row>;
   const Ring& ring;
   int work_tile;  ///< of those that the block takes together
 
@@ -92,7 +94,7 @@ struct TileKeys<Config, true> {
 template <class Config, class Args>
 class ColumnStream {
   static constexpr int kRows = Config::kWorkTiles;
-  using Ring = ColumnRing<true, kRows>;
+  using Ring = ColumnRing<true, kRows, typename Config::Row>;
   static constexpr int kStepColumns = Config::kStepKeys / Config::kKeepK;
   /// Words of a row's bits that a lane expands in a round. For two rows it has the registers for
   /// only one word of each.

@@ -223,7 +223,7 @@ struct WgmmaShape {
   /// (producers/sequence_producer.cuh). Codes are half as many bytes, and the other warps make rows
   /// of them.
   static constexpr bool kHasSequenceProducer =
-      has_sequence_tiles<Config>() && !kMakesRows && !kOwnRows && !kLooksAhead;
+      has_sequence_tiles<Config>() && !kMakesRows && !kOwnRows && !kLooksAhead && !Config::kGathers;
   static constexpr int kProducerWarps = kHasSequenceProducer ? 4 : 1;
   static constexpr int kWarpsOfOperand = kHasSequenceProducer ? 2 : 1;
   /// Tiles are decided about together, and when their product is due
@@ -301,8 +301,7 @@ struct WgmmaShape {
                 "gates and e4m3 weights depend on the tiles before; gathered keys are one list");
   static_assert(!packs_heads<Config>() || !(kHasGate || Config::kUsesLists),
                 "what is decided for one head has work tiles of one head");
-  static_assert(!has_sequence_tiles<Config>() ||
-                    !(kHas8Bits || Config::kGathers || SplitKv<Config>::kIsSplit),
+  static_assert(!has_sequence_tiles<Config>() || !(kHas8Bits || SplitKv<Config>::kIsSplit),
                 "items of sequences are loaded by the copy engine, as 16-bit rows");
   static_assert(!kMakesRows || !(kHas8Bits || kLooksAhead || kOwnRows || Config::kGathers),
                 "16-bit rows are made of codes for the producer of one work tile");

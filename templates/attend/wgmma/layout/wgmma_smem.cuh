@@ -22,7 +22,7 @@ struct WgmmaControl {
   u32 chosen[Shape::kDecisionSlots];  ///< parts of its step that count, a bit each
   /// Barriers of the others: a warpgroup's warps have published.
   unsigned long long voted[Shape::kVoteSlots][Config::kWarpgroups];
-  ColumnRing<Config::kGathers, Config::kWorkTiles> ring;
+  ColumnRing<Config::kGathers, Config::kWorkTiles, typename Shape::Row> ring;
   int shares[SplitKv<Config>::kIsSplit ? Shape::kRowSlots
                                        : 1];  ///< of `rows`, where they are split
   /// Of each place of `rows`, for the other warps of the producer: the leading one has written it.
@@ -41,12 +41,14 @@ struct WgmmaControl {
 };
 
 /// Has a warpgroup queries in any work tile that the launch admits? Of sequences with few queries,
-/// whose heads share a work tile, only the first has some; with work tiles of their own, and under
-/// a gate, about which all vote, both take part.
+/// only the first has some where heads share work tiles or lists are of one work tile. Both take
+/// part where each has a work tile of its own, under a gate, about which all vote, and where keys
+/// are gathered.
 template <class Config, class Args>
 __device__ __forceinline__ bool has_queries(const Args& args, int warpgroup) {
   using Shape = WgmmaShape<Config>;
-  if constexpr (has_sequence_tiles<Config>() && !Shape::kOwnRows && !Shape::kHasGate) {
+  if constexpr (has_sequence_tiles<Config>() && !Shape::kOwnRows && !Shape::kHasGate &&
+                !Config::kGathers) {
     return warpgroup * args.batch_schedule.group_queries < larger(args.attend.n_q, 1);
   } else {
     return true;

@@ -7,8 +7,8 @@
 #pragma once
 
 #include "attend/wgmma/layout/gather_columns.cuh"
+#include "attend/wgmma/producers/gather_loads.cuh"
 #include "attend/wgmma/producers/step_loads.cuh"
-#include "loader/gather_panels.cuh"
 #include "pipeline/work_tile_schedule.cuh"
 
 namespace lacuna {
@@ -18,10 +18,10 @@ class GatherProducer {
   using Shape = WgmmaShape<Config>;
   using Smem = WgmmaSmem<Config>;
   using Message = typename Shape::Message;
-  using Ring = ColumnRing<true, Config::kWorkTiles>;
+  using Row = typename Shape::Row;
+  using Ring = ColumnRing<true, Config::kWorkTiles, Row>;
   using StepPosition = RingPosition<Ring::kSteps>;
-  /// Of a step's rows: where they are copied, those of values that are, and those that are not.
-  enum class Part { kAll, kFirst, kRest };
+  using Part = GatheredPart;
   /// Flags of a step without columns. (One work tile sees that there is no tile.)
   static constexpr u32 kOfNobody =
       Shape::kOwnRows ? ((1u << Config::kWorkTiles) - 1u) * GatheredStep::kKeepsNone : 0u;
@@ -51,52 +51,66 @@ class GatherProducer {
 
  private:
   __device__ __forceinline__ void announce_steps() const {
-    RowCounter counter(args_.schedule.next_row);
     ColumnStream<Config, Args> columns(ring());
     StepPosition at;
     u32 rows = 0;
-    int work_index = block_index();
-    while (work_index < scheduled_work_tiles<Config>(args_.attend)) {
-      counter.ask();
-      const WorkTile row = scheduled_row<Config>(args_.attend, args_.schedule, work_index);
-      columns.begin(args_, row);
-      u32 flags = GatheredStep::kFirstOfRow;
-      GatheredStep step = take_step(columns, row);
-      while ((flags & GatheredStep::kLastOfRow) == 0) {
-        const GatheredStep next = take_step(columns, row);
-        if (!next.tile.exists()) flags |= GatheredStep::kLastOfRow;
-        Smem::barrier(ring().step_empty[at.slot()]).wait(at.phase() ^ 1);
-        if ((flags & GatheredStep::kFirstOfRow) != 0 && lane_index() == 0)
-          ring().rows[rows % Ring::kSteps] = row;
-        announce(at, {flags | step.flags, step.tile});
-        flags &= ~GatheredStep::kFirstOfRow;
-        step = next;
-      }
-      ++rows;
-      work_index = counter.take();
+    if constexpr (has_sequence_tiles<Config>()) {
+      for_each_item<Config>(args_, [&](const Row& row) {
+        announce_row(columns, at, note_row_in_ring(rows++, row));  // which registers do not hold
+      });
+    } else {
+      for_each_work_tile<Config>(args_, [&](const Row& row, int) {
+        note_row_in_ring(rows++, row);
+        announce_row(columns, at, row);
+      });
     }
     Smem::barrier(ring().step_empty[at.slot()]).wait(at.phase() ^ 1);
     announce(at, {GatheredStep::kEnd, TileRef()});
   }
 
+  /// For the warps that load. Nobody reads any more what the place held.
+  __device__ __forceinline__ const Row& note_row_in_ring(u32 number, const Row& row) const {
+    Row& place = ring().rows[number % Ring::kRowPlaces];
+    if (lane_index() == 0) place = row;
+    __syncwarp();
+    return place;
+  }
+
+  __device__ __forceinline__ void announce_row(ColumnStream<Config, Args>& columns,
+                                               StepPosition& at, const Row& row) const {
+    columns.begin(args_of_work_tile<Config>(args_, row), row);
+    u32 flags = GatheredStep::kFirstOfRow;
+    GatheredStep step = take_step(columns, row);
+    while ((flags & GatheredStep::kLastOfRow) == 0) {
+      const GatheredStep next = take_step(columns, row);
+      if (!next.tile.exists()) flags |= GatheredStep::kLastOfRow;
+      Smem::barrier(ring().step_empty[at.slot()]).wait(at.phase() ^ 1);
+
+      announce(at, {flags | step.flags, step.tile});
+      flags &= ~GatheredStep::kFirstOfRow;
+      step = next;
+    }
+  }
+
   /// Keys ascend: the mask is asked about all from the first to the last.
   __device__ __forceinline__ GatheredStep take_step(ColumnStream<Config, Args>& columns,
-                                                    const WorkTile& row) const {
-    const int position = columns.take(args_);
+                                                    const Row& row) const {
+    decltype(auto) args = args_of_work_tile<Config>(args_, row);
+    const int position = columns.take(args);
     if (position < 0) return {kOfNobody, TileRef()};
     const TileRef tile(static_cast<u32>(position));
     const TileKeys<Config> keys(ring(), 0);
     const int k0 = keys.at(tile, 0), k1 = keys.at(tile, Config::kStepKeys - 1);
-    bool full = k1 < args_.attend.n_k;
+    bool full = k1 < args.attend.n_k;
     if constexpr (Config::kHasMask)
-      full = full && Hooks::tile_full(args_, row.q0, last_query(row), k0, k1, row.h, row.b);
+      full = full && Hooks::tile_full(args, row.q0, last_query(row), k0, k1, row.h, row.b);
     return {columns.note_kept(position), full ? tile : TileRef(tile.bits() | TileRef::kNeedsMask)};
   }
 
   /// Of all work tiles that the block takes together from `row` on.
-  __device__ __forceinline__ int last_query(const WorkTile& row) const {
+  __device__ __forceinline__ int last_query(const Row& row) const {
     if constexpr (Config::kWorkTiles == 1) return row.q1;
-    return smaller(row.q0 + Config::kWorkTiles * Config::kTileQ, args_.attend.n_q) - 1;
+    return smaller(row.q0 + Config::kWorkTiles * Config::kTileQ, queries_of(args_, row)) - 1;
   }
 
   __device__ __forceinline__ void announce(StepPosition& at, const GatheredStep& step) const {
@@ -124,13 +138,18 @@ class GatherProducer {
     RingPosition<Config::kStages> keys;
     RingPosition<Config::kQueryBuffers> queries;
     RingPosition<Shape::kRowSlots> rows;
-    GatheredHead head;
+    GatherLoads<Config, Args, Part::kAll, true> loads(args_);
     for (GatheredStep step = await_step(at);; step = await_step(at)) {
       const Mbarrier full = Smem::barrier(smem_.control()->k_full[keys.slot()]);
+      const Row& row = ring().rows[rows.count % Ring::kRowPlaces];
+      if (step.has(GatheredStep::kFirstOfRow)) {
+        loads.begin_row(row);
+        acquire_rows(row);
+      }
+      look_up(loads, step);
       Smem::barrier(smem_.control()->k_empty[keys.slot()]).wait(keys.phase() ^ 1);
-      const WorkTile& row = ring().rows[rows.count % Ring::kSteps];
-      if (step.has(GatheredStep::kFirstOfRow)) head = head_of(args_.attend.k, row);
-      load_step<Part::kAll>(args_.maps.k, smem_.keys(keys.slot()), full, head, step);
+      load_step<GatheredShape<Config, Part::kAll>::kCopies>(loads, smem_.keys(keys.slot()), full,
+                                                            step);
       if (lane_index() == 0) {
         if (step.has(GatheredStep::kFirstOfRow)) smem_.control()->rows[rows.slot()] = row;
 #pragma unroll
@@ -152,45 +171,43 @@ class GatherProducer {
     StepPosition at;
     RingPosition<Config::kStages> values;
     u32 rows = 0;
-    GatheredHead head;
+    GatherLoads<Config, Args, kPart, false> loads(args_);
     for (GatheredStep step = await_step(at); !step.has(GatheredStep::kEnd); step = await_step(at)) {
-      Smem::barrier(smem_.control()->v_empty[values.slot()]).wait(values.phase() ^ 1);
       if (step.has(GatheredStep::kFirstOfRow))
-        head = head_of(args_.attend.v, ring().rows[rows % Ring::kSteps]);
-      load_step<kPart>(args_.maps.v, smem_.values(values.slot()),
-                       Smem::barrier(smem_.control()->v_full[values.slot()]), head, step);
+        loads.begin_row(ring().rows[rows % Ring::kRowPlaces]);
+      look_up(loads, step);
+      Smem::barrier(smem_.control()->v_empty[values.slot()]).wait(values.phase() ^ 1);
+      load_step<GatheredShape<Config, kPart>::kCopies>(
+          loads, smem_.values(values.slot()), Smem::barrier(smem_.control()->v_full[values.slot()]),
+          step);
       if (step.has(GatheredStep::kLastOfRow)) ++rows;
       values.advance();
       release_step(at);
     }
   }
 
-  /// Asked once for each row: it takes a division.
-  __device__ __forceinline__ GatheredHead head_of(const TensorArg& x, const WorkTile& row) const {
-    const int head = row.h / args_.attend.heads_per_kv;
-    const auto* data = static_cast<const typename Config::Element*>(x.data) + row.b * x.stride_b +
-                       head * x.stride_h;
-    const auto row_bytes = static_cast<int>(x.stride_n * static_cast<int>(sizeof(*data)));
-    return {data, row_bytes, args_.attend.n_k, head, row.b};
+  /// Of a batch of sequences: maps of queries, and of O, which consumers store behind what this
+  /// warp tells them.
+  __device__ __forceinline__ void acquire_rows(const Row& row) const {
+    if constexpr (has_sequence_tiles<Config>()) {
+      acquire_map(maps_of_sequence(args_, row.b)[kSequenceQueries]);
+      acquire_map(maps_of_sequence(args_, row.b)[kSequenceOutput]);
+    }
   }
 
-  template <Part kPart>
-  __device__ __forceinline__ void load_step(const TensorMap& map, u32 slot, Mbarrier full,
-                                            const GatheredHead& head,
+  template <class Loads>
+  __device__ __forceinline__ void look_up(Loads& loads, const GatheredStep& step) const {
+    if (step.tile.exists()) loads.look_up(ring().columns + step.tile.index());
+  }
+
+  /// `kCopies`: lanes copy, each of which arrives.
+  template <bool kCopies, class Loads>
+  __device__ __forceinline__ void load_step(const Loads& loads, u32 slot, Mbarrier full,
                                             const GatheredStep& step) const {
-    using Tile = typename Shape::StepTile;
-    constexpr bool kCopies = Shape::kHasCopiedRows && kPart != Part::kRest;
-    if (!step.tile.exists()) {
-      if (kCopies || lane_index() == 0) full.arrive();
-      return;
-    }
-    const int* const columns = ring().columns + step.tile.index();
-    if constexpr (kCopies) {
-      copy_panels<Tile, kPart == Part::kAll ? Tile::kRows : Shape::kCopiedValues>(slot, full, head,
-                                                                                  columns);
-    } else {
-      load_boxes<Tile, Config::kKeepK, kPart == Part::kRest ? Shape::kCopiedValues : 0>(
-          map, slot, full, head, columns);
+    if (step.tile.exists()) {
+      loads.load(slot, full, ring().columns + step.tile.index());
+    } else if (kCopies || lane_index() == 0) {
+      full.arrive();
     }
   }
 

@@ -19,10 +19,11 @@ __device__ __forceinline__ bool writes_reports(const AttendArgs& args, const Wor
 }
 
 /// Before the row's first report; by a warpgroup that writes them.
-template <class Config, class Args>
-__device__ __forceinline__ void open_reports(const Args& args, const WorkTile& row, int warpgroup) {
+template <class Config, class Args, class Row>
+__device__ __forceinline__ void open_reports(const Args& args, const Row& row, int warpgroup) {
   if constexpr (Config::kGathers) {
-    report_gathered<kWarpgroupThreads, Config>(args, row, thread_of_row<Config>());
+    report_gathered<kWarpgroupThreads, Config>(args_of_work_tile<Config>(args, row), args.attend,
+                                               row, thread_of_row<Config>());
   } else if constexpr (WgmmaShape<Config>::kOwnRows) {
     open_report<Config, kWarpgroupThreads>(args.attend, row, thread_of_row<Config>());
     warpgroup_barrier(warpgroup).sync();
