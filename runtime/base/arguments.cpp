@@ -13,6 +13,8 @@ LaunchContract make_contract(const Plan& plan, DLDevice device) {
   contract.batch = plan.program.batch;
   contract.kv = plan.program.kv;
   contract.packs_heads = packs_heads(plan);
+  contract.copies_from_pages =
+      has_sequence_tiles(plan) && attend.columns >= 0 && plan.program.batch == BatchLayout::kPages;
   contract.head_dim = plan.program.head_dim;
   contract.head_dim_v = value_dim(plan.program);
   contract.tile_q = attend.tile_q;

@@ -25,6 +25,7 @@ struct LaunchContract {
   BatchLayout batch = BatchLayout::kUniform;
   KvFormat kv = KvFormat::kSame;
   bool packs_heads = false;          ///< heads of a KV head share work tiles: there are no reports
+  bool copies_from_pages = false;    ///< single rows, whose places are numbers of 32 bits
   int head_dim = 0, head_dim_v = 0;  ///< of q and k; of v and o
   int tile_q = 0, tile_k = 0;  ///< of reports: where attend gathers, tile_k is a column's width
   bool v_of_k = false;         ///< v is the first elements of k, in the same memory

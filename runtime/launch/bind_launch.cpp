@@ -296,6 +296,27 @@ void check_pages(const Extents& extents, const lacuna_sequences* sequences,
   }
 }
 
+/// Where single rows are copied from pages, their places count 16 bytes in 32 bits, of which the
+/// largest number stands for no row (templates/loader/gather_pages.cuh).
+void check_places_in_pages(Mismatches& mismatches, const BoundLaunch& bound) {
+  constexpr std::int64_t kUnitElements = 8, kMostPlace = std::numeric_limits<std::uint32_t>::max();
+  if (!mismatches.contract().copies_from_pages || mismatches.any()) return;
+  const std::pair<const char*, TensorRole> stores[] = {{"k", TensorRole::kK},
+                                                       {"v", TensorRole::kV}};
+  for (const auto& [name, role] : stores) {
+    const BoundTensor& x = bound[role];
+    std::int64_t last = 0;  // element, of the last token of the last page
+    for (const int d : {0, 2}) {
+      if (x.extent[d] > 1) last += (x.extent[d] - 1) * x.stride[d];
+    }
+    if (last / kUnitElements >= kMostPlace)
+      mismatches.argument(name,
+                          "pages expected within 68719476720 bytes, because single rows are "
+                          "copied from them, got " +
+                              std::to_string(last * 2) + " to the last row");
+  }
+}
+
 }  // namespace
 
 bool check_shape(const LaunchContract& contract, const LaunchShape& shape,
@@ -345,6 +366,7 @@ bool bind_launch(const LaunchContract& contract, const lacuna_launch_args& args,
   const Extents extents = read_extents(contract, args);
   check_pages(extents, args.sequences, mismatches);
   bind_tensors(args, extents, mismatches, bound);
+  check_places_in_pages(mismatches, bound);
   check_scales(extents, mismatches, bound);
   bind_v_of_k(mismatches, bound);
   bind_params(args, extents, mismatches, bound);

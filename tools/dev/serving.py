@@ -18,7 +18,8 @@ query and 8 KV heads, random normal values.
   formulas   sinks (64 heads of 64 elements), ALiBi, a prefix, a sigmoid, and head dim 96: the wgmma family against mma, for one query
              of each of 64 sequences of 8192 keys and for a prefill of 16384 tokens
   lists      the same of tiles of each head's own, decisions and attend together: streaming heads, the best blocks by their means,
-             FlexPrefill, gates that skip some or nothing; also for 1024 queries of each of 4 sequences of 8192 keys
+             FlexPrefill, gates that skip some or nothing, NSA, gathered keys; also for 1024 queries of each of 4 sequences of
+             8192 keys
 
 Needs what tools/dev/peers.py needs.
 """
@@ -308,7 +309,8 @@ def point_formulas(torch, engine, options):
 
 def point_lists(torch, engine, options):
     batches = USUAL_LENGTHS + (([(1024, 8192)] * 4, "1024 queries of 8192 keys x 4"),)
-    cases = [("streaming", {}), ("topk-blocks", {}), ("flexprefill", {}), ("skip-softmax", {"c": lambda _: 60.0}), ("bsfa", {})]
+    cases = [("streaming", {}), ("topk-blocks", {}), ("flexprefill", {}), ("skip-softmax", {"c": lambda _: 60.0}), ("bsfa", {}),
+             ("nsa", {}), ("minference-vertical-slash", {}), ("quest", {})]
     return [row for name, parameters in cases
             for row in by_family(torch, engine, options, name, (SPECS / f"{name}.json").read_text(), Heads(), parameters, batches)]
 
