@@ -104,10 +104,6 @@ const Means* means_of(const Program& program, bool of_queries) {
 const Means* key_means(const Program& program) { return means_of(program, false); }
 const Means* query_means(const Program& program) { return means_of(program, true); }
 
-bool has_tiles_of_heads(const Attend& attend) {
-  return attend.list_indices >= 0 || attend.columns >= 0 || attend.gate.has_value();
-}
-
 const Attend& attend_of(const Program& program) { return attend_of(const_cast<Program&>(program)); }
 
 }  // namespace lacuna

@@ -309,8 +309,6 @@ struct Attend {
   bool pairs = false;   ///< what the classifier leaves open about a tile, its pairs decide
 };
 bool operator==(const Attend& a, const Attend& b);
-/// Has each head tiles of its own, by a list, a gate or columns?
-bool has_tiles_of_heads(const Attend& attend);
 
 using Op = std::variant<Input, Permute, Smooth, Summarise, Similarity, Quantise, QuantiseValues,
                         Project, Estimate, Select, Compact, Attend, Unpermute, Means, MergeBranch>;

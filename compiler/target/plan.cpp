@@ -3,6 +3,10 @@
 
 namespace lacuna {
 
+bool has_tiles_of_heads(const Attend& attend) {
+  return attend.list_indices >= 0 || attend.columns >= 0 || attend.gate.has_value();
+}
+
 bool has_sequence_tiles(const Plan& plan) {
   return plan.attend.family.value == AttendFamily::kWgmma &&
          plan.program.batch != BatchLayout::kUniform;

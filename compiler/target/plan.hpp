@@ -83,6 +83,8 @@ using PassObserver =
 Plan make_plan(const SpecDocument& document, const BuildOptions& options, const Target& target,
                Diagnostics& diagnostics, const PassObserver& observer = {});
 
+/// Has each head tiles of its own, by a list, a gate or columns?
+bool has_tiles_of_heads(const Attend& attend);
 /// Do work tiles of a batch of sequences come as a schedule says that the device makes?
 bool has_sequence_tiles(const Plan& plan);
 /// Of these: are all heads of a KV head rows of one work tile?

@@ -31,9 +31,9 @@ __device__ __forceinline__ void open_report(const AttendArgs& args, const WorkTi
                                             int thread = thread_index()) {
   if constexpr (has_reports_of_items<Config>()) return;
   if (args.counts != nullptr && thread < kCountsOfRow)
-    args.counts[row_of_reports(args, row) * kCountsOfRow + thread] = 0;
+    args.counts[row_of_reports<Config>(args, row) * kCountsOfRow + thread] = 0;
   if (args.tile_mask == nullptr) return;
-  unsigned char* map = args.tile_mask + row_of_reports(args, row) * args.k_tiles;
+  unsigned char* map = args.tile_mask + row_of_reports<Config>(args, row) * args.k_tiles;
   for (int j = thread; j < args.k_tiles; j += kThreads) map[j] = 0;
 }
 
@@ -43,11 +43,11 @@ __device__ __forceinline__ void open_report(const AttendArgs& args, const WorkTi
 template <class Config>
 __device__ __forceinline__ void write_visit(const AttendArgs& args, const WorkTile& row, int j,
                                             bool gated) {
-  const long long number = row_of_reports(args, row);
   if (args.tile_mask != nullptr)
-    args.tile_mask[number * args.k_tiles + j] = static_cast<unsigned char>(1 + gated);
+    args.tile_mask[row_of_reports<Config>(args, row) * args.k_tiles + j] =
+        static_cast<unsigned char>(1 + gated);
   if (args.counts == nullptr) return;
-  int* counts = args.counts + number * kCountsOfRow;
+  int* counts = args.counts + row_of_reports<Config>(args, row) * kCountsOfRow;
   if constexpr (has_reports_of_items<Config>()) {
     take_number(reinterpret_cast<u32*>(counts + 1));
     if constexpr (Config::kGateScope != GateScope::kNone) counts[2] += static_cast<int>(gated);
@@ -76,7 +76,7 @@ __device__ __forceinline__ void count_visible(const Args& args, const AttendArgs
   for (int chunk = 0; chunk * 32 < args.attend.k_tiles; ++chunk) {
     visible += __popc(classify_chunk<Config, Hooks, kKeys>(args, row, chunk).visible);
   }
-  if (thread == 0) reports.counts[row_of_reports(reports, row) * kCountsOfRow] = visible;
+  if (thread == 0) reports.counts[row_of_reports<Config>(reports, row) * kCountsOfRow] = visible;
 }
 
 template <class Config, class Hooks, class Args>

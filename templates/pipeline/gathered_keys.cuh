@@ -58,7 +58,7 @@ template <int kThreads, class Config, class Args>
 __device__ __forceinline__ void map_columns(const Args& args, const AttendArgs& reports,
                                             const WorkTile& row, int thread) {
   if (reports.tile_mask == nullptr) return;
-  unsigned char* map = reports.tile_mask + row_of_reports(reports, row) * reports.k_tiles;
+  unsigned char* map = reports.tile_mask + row_of_reports<Config>(reports, row) * reports.k_tiles;
   for (int j = thread; j < args.attend.k_tiles; j += kThreads) {
     map[j] = kept_columns<Config>(args, row, j / 32) >> (j % 32) & 1u;
   }
@@ -85,7 +85,7 @@ __device__ __forceinline__ void report_gathered(const Args& args, const AttendAr
       kept += __popc(kept_columns<Config>(args, row, word));
     kept = __shfl_sync(kAllLanes, inclusive_sum_over_lanes(kept), 31);
     if (lane_index() == 0) {
-      int* counts = reports.counts + row_of_reports(reports, row) * 3;
+      int* counts = reports.counts + row_of_reports<Config>(reports, row) * 3;
       counts[1] = kept;
       counts[2] = 0;
     }

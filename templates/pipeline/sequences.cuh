@@ -190,11 +190,13 @@ __device__ __forceinline__ void take_tensors(Args& own, long long workspace, int
   }
 }
 
-/// Formulas of permuted tokens read the order as parameters (compiler/ir/callers_positions.hpp).
+/// Formulas of permuted tokens read the order as parameters (compiler/ir/callers_positions.hpp), of
+/// rows behind the last query, too: those read the last place of their own sequence.
 template <class Args>
 __device__ __forceinline__ auto take_query_order(Args& own, int first, int)
     -> decltype(own.param_query_order, void()) {
   own.param_query_order.data += first;
+  own.param_query_order.extent[0] = own.attend.n_q;
 }
 template <class Args>
 __device__ __forceinline__ void take_query_order(Args&, int, ...) {}
@@ -202,6 +204,7 @@ template <class Args>
 __device__ __forceinline__ auto take_key_order(Args& own, int first, int)
     -> decltype(own.param_key_order, void()) {
   own.param_key_order.data += first;
+  own.param_key_order.extent[0] = own.attend.n_k;
 }
 template <class Args>
 __device__ __forceinline__ void take_key_order(Args&, int, ...) {}
@@ -219,11 +222,13 @@ __device__ __forceinline__ Args args_of_sequence(const Args& args) {
   int keys = args.sequences.lengths[b];
   if constexpr (permutes<Config>()) {
     keys = smaller(keys, queries);  // one order is for both
-    take_query_order(own, first, 0);
-    take_key_order(own, first, 0);
   }
   take_query_count<Config>(own, queries);
   take_key_count<Config>(own, keys);
+  if constexpr (permutes<Config>()) {
+    take_query_order(own, first, 0);
+    take_key_order(own, first, 0);
+  }
   take_tensors<Config>(own, workspace, first, b, most_queries<Config>(args));
   own.attend.n_b = 1;
   own.sequences.entry = b;

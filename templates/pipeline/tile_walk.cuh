@@ -38,7 +38,9 @@ struct WorkTile {
 
 /// Number of a row in the arrays of reports, by whose arguments they lie: of work tiles of
 /// sequences those of the batch, which are laid out for the longest.
+template <class Config>
 __device__ __forceinline__ long long row_of_reports(const AttendArgs& args, const WorkTile& row) {
+  if constexpr (!has_sequence_tiles<Config>()) return row.index();
   return row.head() * args.q_tiles + row.i;
 }
 

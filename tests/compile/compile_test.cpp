@@ -58,8 +58,8 @@ void add_cases(const std::shared_ptr<const SpecDocument>& attend, std::vector<Ca
   for (const int head_dim : {64, 96})
     if (head_dim == 64 || !predicts) add("sm_90a", {.head_dim = head_dim});
   add("sm_90a", {.head_dim = 128, .dtype = DType::kF16});
-  // Without a predictor, attend has code of its own for batches of sequences.
-  if (predicts) return;
+  // Attend has code of its own for batches of sequences.
+  if (predicts) return add("sm_90a", {.head_dim = 128, .batch = BatchLayout::kPages});
   add("sm_90a", {.head_dim = 128, .batch = BatchLayout::kSequences});
   if (attend->spec.branch.count == 0)
     add("sm_90a", {.head_dim = 192, .batch = BatchLayout::kSequences, .head_dim_v = 128});

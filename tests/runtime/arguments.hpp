@@ -53,6 +53,7 @@ struct Arguments {
   Tensor threshold{at(0x50000), f32, {8, 3}, device};
   std::vector<Param> params{{"threshold", threshold}};
   double softmax_scale = 0;
+  const lacuna_sequences* sequences = nullptr;
 
   /// All messages of the launch; "" if it is accepted.
   std::string check(const LaunchContract& c, BoundLaunch* result = nullptr) {
@@ -86,6 +87,7 @@ struct Arguments {
     args.params = raw.data();
     args.params_count = raw.size();
     args.softmax_scale = softmax_scale;
+    args.sequences = sequences;
     BoundLaunch bound;
     Diagnostics diagnostics;
     bind_launch(c, args, result != nullptr ? *result : bound, diagnostics);

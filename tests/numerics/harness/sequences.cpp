@@ -61,24 +61,29 @@ const std::vector<std::string>& sequence_variants() {
 }
 
 const std::vector<std::string>& tiled_sequence_variants() {
-  static const std::vector<std::string> names = {"skip-softmax",
-                                                 "bsfa",
-                                                 "warp-gate",
-                                                 "streaming",
-                                                 "topk-blocks",
-                                                 "flexprefill",
-                                                 "quest",
-                                                 "relmax",
-                                                 "cascade",
-                                                 "fg-attn-pooled",
-                                                 "minference-vertical-slash",
-                                                 "xattention",
-                                                 "sale",
-                                                 "sparge-topk",
-                                                 "external-mask",
-                                                 "sparge-video",
-                                                 "ordered-window",
-                                                 "natten"};
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> all = {"skip-softmax",
+                                    "bsfa",
+                                    "warp-gate",
+                                    "streaming",
+                                    "topk-blocks",
+                                    "flexprefill",
+                                    "quest",
+                                    "relmax",
+                                    "cascade",
+                                    "fg-attn-pooled",
+                                    "minference-vertical-slash",
+                                    "xattention",
+                                    "sale",
+                                    "sparge-topk",
+                                    "external-mask",
+                                    "sparge-video",
+                                    "ordered-window",
+                                    "natten"};
+    for (const std::string& name : narrow_list_names())
+      if (name.starts_with("lists-")) all.push_back(name);
+    return all;
+  }();
   return names;
 }
 
@@ -215,7 +220,7 @@ void SequenceBatch::upload_order(int rows) {
 }
 
 void SequenceBatch::upload_lists(int q_tiles, int k_tiles) {
-  if (shape.variant != "external-mask") return;
+  if (shape.variant != "external-mask" && !shape.variant.starts_with("lists-")) return;
   constexpr std::int32_t kGarbage = 0x7abcdef0, kNeedsMask = std::numeric_limits<int>::min();
   const std::int64_t rows = std::int64_t{sequences.count} * shape.n_h * q_tiles;
   std::vector<std::int32_t> indices(size_of(rows * k_tiles), kGarbage),

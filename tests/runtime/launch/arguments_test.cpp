@@ -100,6 +100,39 @@ TEST(Arguments, ThePreviousLseIsTakenByThoseThatNormaliseWithIt) {
             "kernel bsfa, argument previous_lse: expected a tensor, got null\n");
 }
 
+/// Of which single rows are copied: their places are numbers of 32 bits, in 16 bytes.
+TEST(Arguments, PagesLieWithinReachOfTheirPlaces) {
+  Arguments a;
+  a.q = Tensor(a.at(0x10000), bf16, {1, 8, 300, 64});
+  a.o = Tensor(a.at(0x40000), bf16, {1, 8, 300, 64});
+  const Tensor begins(a.at(0x60000), i32, {2}), n_k(a.at(0x60000), i32, {1}),
+      pages(a.at(0x60000), i32, {1, 20});
+  const DLTensor numbers = begins.view(), lengths = n_k.view(), table = pages.view();
+  lacuna_sequences sequences{};
+  sequences.struct_size = sizeof sequences;
+  sequences.count = 1, sequences.max_n_q = 300, sequences.max_n_k = 320;
+  sequences.q_begin = &numbers, sequences.n_k = &lengths, sequences.pages = &table;
+  a.sequences = &sequences;
+  LaunchContract paged = contract();
+  paged.batch = BatchLayout::kPages;
+  constexpr std::int64_t kPageBytes = std::int64_t{2} * 16 * 64 * 2,
+                         kMost = (std::int64_t{1} << 36);
+  for (const bool copies : {false, true}) {
+    paged.copies_from_pages = copies;
+    a.k = Tensor(a.at(0x20000), bf16, {kMost / kPageBytes, 2, 16, 64});
+    a.v = a.k;
+    EXPECT_EQ(a.check(paged), "");
+    a.v = Tensor(a.at(0x30000), bf16, {kMost / kPageBytes + 1, 2, 16, 64});
+    a.k = a.v;
+    const std::string text =
+        "pages expected within 68719476720 bytes, because single rows are copied from them, got "
+        "68719478656 to the last row\n";
+    EXPECT_EQ(
+        a.check(paged),
+        copies ? "kernel bsfa, argument k: " + text + "kernel bsfa, argument v: " + text : "");
+  }
+}
+
 TEST(Arguments, HeadsMustBeAMultipleOfHeadsKv) {
   Arguments a;
   a.k = Tensor(a.at(0x20000), bf16, {2, 3, 200, 64});
