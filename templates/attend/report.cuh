@@ -4,8 +4,7 @@
 //
 // If work tiles are split, or are those of sequences, no item could clear a report before all
 // others begin, so the host has filled it with zeros. Each item marks its own tiles and adds their
-// number by atomics; the first item says what is visible. Rows with a gate are one item each. Rows
-// with a gate are one item each.
+// number by atomics; the first item says what is visible. Rows with a gate are one item each.
 #pragma once
 
 #include "arch/atomic.cuh"

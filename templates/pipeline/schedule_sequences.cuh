@@ -38,8 +38,8 @@ template <class Config, class Args>
 __device__ __forceinline__ SequenceWork work_of(const Args& args, int b) {
   SequenceWork work;
   work.q_begin = args.sequences.q_begin[b];
-  work.n_q = query_rows<Config>(args, args.sequences.q_begin[b + 1] - work.q_begin);
-  work.n_k = key_rows_of<Config>(args, args.sequences.lengths[b]);
+  work.n_q = rows_of_queries<Config>(args, args.sequences.q_begin[b + 1] - work.q_begin);
+  work.n_k = rows_of_keys<Config>(args, args.sequences.lengths[b]);
   work.q_tiles = ceil_div(work.n_q, Config::kWarpgroups * args.batch_schedule.group_queries);
   work.k_tiles = ceil_div(work.n_k, Config::kTileK);
   return work;

@@ -11,8 +11,9 @@
 // Rows behind the last query of the sequence are zeros, too; formulas take them for the last one,
 // so that they have keys wherever that has.
 //
-// Where each head has lists of its own, a work tile is that of one head: T is 64. Two neighbours of
-// 64 queries each, of which each warpgroup has one (Config::kWorkTiles), are one item.
+// Where each head has tiles of its own, by lists, a gate or columns, a work tile is that of one
+// head: T is 64. Two neighbours of 64 queries each, of which each warpgroup has one
+// (Config::kWorkTiles), are one item.
 #pragma once
 
 #include "args/sequence_args.cuh"

@@ -98,26 +98,6 @@ __device__ __forceinline__ auto take_classes(Args& own, long long workspace, int
 template <class Args>
 __device__ __forceinline__ void take_classes(Args&, long long, ...) {}
 
-/// How many means of kTokens each stand for the tokens of a sequence. `count`: the parameter that
-/// tells formulas the number of tokens (compiler/ir/over_means.hpp).
-template <int kTokens, class Param>
-__device__ __forceinline__ int take_means(Param& count, int tokens) {
-  count.value = admitted_extent(tokens, count.value);
-  return ceil_div(count.value, kTokens);
-}
-template <class Config, class Args>
-__device__ __forceinline__ void take_key_count(Args& own, int tokens) {
-  if constexpr (mean_tokens<Config>() > 1)
-    tokens = take_means<mean_tokens<Config>()>(own.param_n_tokens, tokens);
-  own.attend.n_k = admitted_extent(tokens, own.attend.n_k);
-}
-template <class Config, class Args>
-__device__ __forceinline__ void take_query_count(Args& own, int tokens) {
-  if constexpr (query_mean_tokens<Config>() > 1)
-    tokens = take_means<query_mean_tokens<Config>()>(own.param_n_queries, tokens);
-  own.attend.n_q = admitted_extent(tokens, own.attend.n_q);
-}
-
 /// Keys and values as they lie in memory; those in pages keep the tensors as they are.
 template <class Config, class Args>
 __device__ __forceinline__ void take_keys(Args& own, TensorArg& k, TensorArg& v, int b) {
@@ -220,17 +200,16 @@ __device__ __forceinline__ Args args_of_sequence(const Args& args) {
   AttendArgs& attend = own.attend;
   const int queries = args.sequences.q_begin[b + 1] - first;
   int keys = args.sequences.lengths[b];
-  if constexpr (permutes<Config>()) {
-    keys = smaller(keys, queries);  // one order is for both
-  }
-  take_query_count<Config>(own, queries);
-  take_key_count<Config>(own, keys);
+  if constexpr (permutes<Config>()) keys = smaller(keys, queries);  // one order is for both
+  attend.n_q = rows_of_queries<Config>(args, queries);
+  attend.n_k = rows_of_keys<Config>(args, keys);
+  take_token_counts<Config>(own, queries, keys);
   if constexpr (permutes<Config>()) {
     take_query_order(own, first, 0);
     take_key_order(own, first, 0);
   }
   take_tensors<Config>(own, workspace, first, b, most_queries<Config>(args));
-  own.attend.n_b = 1;
+  attend.n_b = 1;
   own.sequences.entry = b;
   own.sequences.most_q_tiles = attend.q_tiles;
   own.sequences.most_k_tiles = attend.k_tiles;

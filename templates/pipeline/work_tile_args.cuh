@@ -62,28 +62,26 @@ __device__ __forceinline__ void take_kept_columns(Args& own, const Row& row) {
 /// Rows of a sequence that attend reads, of so many tokens of the caller's: the tokens, or their
 /// means. Args has a parameter that counts tokens only where rows are means.
 template <class Config, class Args>
-__device__ __forceinline__ int query_rows(const Args& args, int tokens) {
+__device__ __forceinline__ int rows_of_queries(const Args& args, int tokens) {
   if constexpr (query_mean_tokens<Config>() > 1)
     tokens =
         ceil_div(admitted_extent(tokens, args.param_n_queries.value), query_mean_tokens<Config>());
   return admitted_extent(tokens, args.attend.n_q);
 }
 template <class Config, class Args>
-__device__ __forceinline__ int key_rows_of(const Args& args, int tokens) {
+__device__ __forceinline__ int rows_of_keys(const Args& args, int tokens) {
   if constexpr (mean_tokens<Config>() > 1)
     tokens = ceil_div(admitted_extent(tokens, args.param_n_tokens.value), mean_tokens<Config>());
   return admitted_extent(tokens, args.attend.n_k);
 }
 
-/// Tokens of the sequence, which formulas of means ask for.
+/// The parameters that tell formulas of means the number of tokens (compiler/ir/over_means.hpp).
 template <class Config, class Args>
-__device__ __forceinline__ void take_token_counts(Args& own, int b) {
-  const auto& sequences = own.sequences;
-  if constexpr (mean_tokens<Config>() > 1)
-    own.param_n_tokens.value = admitted_extent(sequences.lengths[b], own.param_n_tokens.value);
+__device__ __forceinline__ void take_token_counts(Args& own, int queries, int keys) {
   if constexpr (query_mean_tokens<Config>() > 1)
-    own.param_n_queries.value =
-        admitted_extent(sequences.q_begin[b + 1] - sequences.q_begin[b], own.param_n_queries.value);
+    own.param_n_queries.value = admitted_extent(queries, own.param_n_queries.value);
+  if constexpr (mean_tokens<Config>() > 1)
+    own.param_n_tokens.value = admitted_extent(keys, own.param_n_tokens.value);
 }
 
 /// Blocks that take work tiles of all sequences are given the arguments of the whole batch, and
@@ -96,7 +94,9 @@ __device__ __forceinline__ decltype(auto) args_of_work_tile(const Args& args, co
     own.attend.n_q = row.n_q;
     own.attend.n_k = row.n_k;
     own.attend.k_tiles = ceil_div(row.n_k, Config::kGathers ? Config::kKeepK : Config::kTileK);
-    take_token_counts<Config>(own, row.b);
+    const SequenceArgs& sequences = args.sequences;
+    take_token_counts<Config>(own, sequences.q_begin[row.b + 1] - sequences.q_begin[row.b],
+                              sequences.lengths[row.b]);
     if constexpr (!packs_heads<Config>()) own.attend.q_tiles = row.q_tiles;
     if constexpr (Config::kGathers) {
       take_kept_columns<Config>(own, row);

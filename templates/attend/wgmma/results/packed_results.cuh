@@ -1,5 +1,5 @@
-// End of an item in the wgmma family where rows of a work tile are those of several heads
-// (pipeline/sequence_tile.cuh). A work tile of one item is written as it is. The items of a
+// End of an item of a batch of sequences in the wgmma family, whose rows may be those of several
+// heads (pipeline/sequence_tile.cuh). A work tile of one item is written as it is. The items of a
 // split one leave O and LSE of their share in the workspace, in f32. For each 16 rows a counter
 // tells which item's warp comes last; that warp merges the shares of these rows, in the order of
 // the shares, so that results do not depend on which warp it is.
