@@ -36,17 +36,14 @@ __device__ __forceinline__ void open_report(const AttendArgs& args, const WorkTi
   for (int j = thread; j < args.k_tiles; j += kThreads) map[j] = 0;
 }
 
-/// `gated`: by the whole block. By one thread, the same for all tiles of an item. No branch asks
-/// for `gated`: the compiler would lead this thread past the caller's own question, apart from its
-/// warp.
-template <class Config>
-__device__ __forceinline__ void write_visit(const AttendArgs& args, const WorkTile& row, int j,
-                                            bool gated) {
+/// `number()`: of the row in the arrays of reports.
+template <class Config, class Number>
+__device__ __forceinline__ void write_visit_of_row(const AttendArgs& args, const Number& number,
+                                                   int j, bool gated) {
   if (args.tile_mask != nullptr)
-    args.tile_mask[row_of_reports<Config>(args, row) * args.k_tiles + j] =
-        static_cast<unsigned char>(1 + gated);
+    args.tile_mask[number() * args.k_tiles + j] = static_cast<unsigned char>(1 + gated);
   if (args.counts == nullptr) return;
-  int* counts = args.counts + row_of_reports<Config>(args, row) * kCountsOfRow;
+  int* counts = args.counts + number() * kCountsOfRow;
   if constexpr (has_reports_of_items<Config>()) {
     take_number(reinterpret_cast<u32*>(counts + 1));
     if constexpr (Config::kGateScope != GateScope::kNone) counts[2] += static_cast<int>(gated);
@@ -54,6 +51,23 @@ __device__ __forceinline__ void write_visit(const AttendArgs& args, const WorkTi
   }
   ++counts[1];
   counts[2] += static_cast<int>(gated);
+}
+
+/// `gated`: by the whole block. By one thread, the same for all tiles of an item. No branch asks
+/// for `gated`: the compiler would lead this thread past the caller's own question, apart from its
+/// warp. Of sequences the row's number is worked out once, since twice takes registers that two
+/// lists do not leave; of one shape twice, which the compiler makes faster code of.
+template <class Config>
+__device__ __forceinline__ void write_visit(const AttendArgs& args, const WorkTile& row, int j,
+                                            bool gated) {
+  if constexpr (has_sequence_tiles<Config>()) {
+    const long long number = row_of_reports<Config>(args, row);
+    write_visit_of_row<Config>(
+        args, [&] { return number; }, j, gated);
+  } else {
+    write_visit_of_row<Config>(
+        args, [&] { return row.index(); }, j, gated);
+  }
 }
 
 /// The same for blocks of one row. Locates the row again, so that the loop over tiles keeps no
