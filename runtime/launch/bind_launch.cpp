@@ -296,8 +296,9 @@ void check_pages(const Extents& extents, const lacuna_sequences* sequences,
   }
 }
 
-/// Where single rows are copied from pages, their places count 16 bytes in 32 bits, of which the
-/// largest number stands for no row (templates/loader/gather_pages.cuh).
+/// Where single rows are copied from pages, a kernel finds a row by a number of 32 bits, which
+/// counts units of 16 bytes from the tensor's first; the largest such number means that there is no
+/// row (templates/loader/gather_pages.cuh).
 void check_places_in_pages(Mismatches& mismatches, const BoundLaunch& bound) {
   constexpr std::int64_t kUnitElements = 8, kMostPlace = std::numeric_limits<std::uint32_t>::max();
   if (!mismatches.contract().copies_from_pages || mismatches.any()) return;

@@ -5,8 +5,8 @@
 namespace lacuna::tune {
 namespace {
 
-/// Where the plan takes queries from. In the mma family and on the CPU there is no choice, and it
-/// counts as registers.
+/// Where products of the plan take queries from. The mma family and the CPU have no choice:
+/// registers are written for them.
 QueryPlace queries_of(const Plan& plan) {
   const AttendPlan& attend = plan.attend;
   const bool is_wgmma = attend.family.value == AttendFamily::kWgmma;

@@ -23,16 +23,16 @@ constexpr bool has_reports_of_items() {
   return SplitKv<Config>::kIsSplit || has_sequence_tiles<Config>();
 }
 
-/// Fills the row's map and counts with 0, unless items report; a block barrier must follow before
-/// the first report_visit.
+/// Fills the row's map and counts with 0; a block barrier must follow before the first
+/// report_visit. Nothing to do where several items report of a row: the host has filled them.
 template <class Config, int kThreads>
 __device__ __forceinline__ void open_report(const AttendArgs& args, const WorkTile& row,
                                             int thread = thread_index()) {
   if constexpr (has_reports_of_items<Config>()) return;
   if (args.counts != nullptr && thread < kCountsOfRow)
-    args.counts[row_of_reports<Config>(args, row) * kCountsOfRow + thread] = 0;
+    args.counts[row.index() * kCountsOfRow + thread] = 0;
   if (args.tile_mask == nullptr) return;
-  unsigned char* map = args.tile_mask + row_of_reports<Config>(args, row) * args.k_tiles;
+  unsigned char* map = args.tile_mask + row.index() * args.k_tiles;
   for (int j = thread; j < args.k_tiles; j += kThreads) map[j] = 0;
 }
 
@@ -55,8 +55,9 @@ __device__ __forceinline__ void write_visit_of_row(const AttendArgs& args, const
 
 /// `gated`: by the whole block. By one thread, the same for all tiles of an item. No branch asks
 /// for `gated`: the compiler would lead this thread past the caller's own question, apart from its
-/// warp. Of sequences the row's number is worked out once, since twice takes registers that two
-/// lists do not leave; of one shape twice, which the compiler makes faster code of.
+/// warp. In a batch of sequences the row's number is worked out once and kept, because working it
+/// out twice takes registers that a walk over two lists does not leave. In a batch of one shape it
+/// is worked out where it is used, because the compiler makes faster code of that.
 template <class Config>
 __device__ __forceinline__ void write_visit(const AttendArgs& args, const WorkTile& row, int j,
                                             bool gated) {

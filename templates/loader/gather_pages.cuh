@@ -46,35 +46,17 @@ struct PagedPlaces {
   }
 };
 
-/// Single rows: copy_panels of places that are known.
+/// Single rows, of places that are known.
 template <class Tile, int kRows>
 __device__ __forceinline__ void copy_paged_rows(u32 tile, Mbarrier full, const PagedHead& from,
                                                 const PagedPlaces<kRows>& rows) {
-  constexpr int kBlockRows = 16;  // four for each eight lanes
-  static_assert(kRows % 32 == 0);
   const int first = lane_index() / 8 * 4;
-  const int chunk = lane_index() % 8;
-  const char* source = static_cast<const char*>(from.data) + chunk * 16;
-  pin(source);
-  u32 targets[4];
-#pragma unroll
-  for (int i = 0; i < 4; ++i) targets[i] = tile + Tile::offset(first + i, chunk);
-#pragma unroll
-  for (int block = 0; block < kRows / kBlockRows; ++block) {
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const int row = block * kBlockRows + first + i;
-      const u32 place = __shfl_sync(kAllLanes, rows.places[block / 2], row % 32);
-      const bool exists = place != PagedPlaces<kRows>::kNone;
-      const char* line = source + static_cast<unsigned long long>(exists ? place : 0u) * 16;
-#pragma unroll
-      for (int p = 0; p < Tile::kPanels; ++p) {
-        cp_async_16(targets[i] + p * Tile::kPanelBytes + block * kBlockRows * kPanelRowBytes,
-                    line + p * kPanelRowBytes, exists);
-      }
-    }
-  }
-  full.arrive_after_copies();
+  copy_rows<Tile, kRows>(tile, full, from.data, [&](const char* data, int block, int i) {
+    const int lane = (block * 16 + first + i) % 32;
+    const u32 place = __shfl_sync(kAllLanes, rows.places[block / 2], lane);
+    const bool exists = place != PagedPlaces<kRows>::kNone;
+    return RowSource{data + static_cast<unsigned long long>(exists ? place : 0u) * 16, exists};
+  });
 }
 
 /// Boxes of a tile from row kFirst on: columns, or what of a column lies in one page. At most 32.

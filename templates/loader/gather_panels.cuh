@@ -28,43 +28,62 @@ struct GatheredHead {
   int head, batch;  ///< of the tensor's map, whose boxes are columns
 };
 
-/// Single rows. Row numbers are read four at a time before the copies are issued: behind them they
-/// would wait in the same queue. An address is a single multiply-add, because integer instructions
-/// wait for those of the softmax: four of them took longer than the copies.
+/// What a row of a tile is copied from.
+struct RowSource {
+  const char* data;
+  bool exists;  ///< false: the row becomes zeros
+};
+
+/// Single rows. source_of(data, block, i): of row 16 * block + 4 * (lane / 8) + i, for i from 0 to
+/// 3 in turn; `data` is what the lane copies of the tensor's first row.
 ///
 /// Each lane arrives for its own copies. Only that arrival orders them before wgmma: PTX asks for a
 /// proxy fence in the threads that wait, which takes 3 % of the time, and no result has ever
 /// differed without it.
-template <class Tile, int kRows>
-__device__ __forceinline__ void copy_panels(u32 tile, Mbarrier full, const GatheredHead& from,
-                                            const int* columns) {
+template <class Tile, int kRows, class SourceOf>
+__device__ __forceinline__ void copy_rows(u32 tile, Mbarrier full, const void* data,
+                                          const SourceOf& source_of) {
   constexpr int kBlockRows = 16;  // four for each eight lanes
-  constexpr int kBlocks = kRows / kBlockRows;
   static_assert(kRows % kBlockRows == 0);
   const int first = lane_index() / 8 * 4;
   const int chunk = lane_index() % 8;
-  const char* source = static_cast<const char*>(from.data) + chunk * 16;
+  const char* source = static_cast<const char*>(data) + chunk * 16;
   pin(source);
   u32 targets[4];
 #pragma unroll
   for (int i = 0; i < 4; ++i) targets[i] = tile + Tile::offset(first + i, chunk);
-  const int4* fours = reinterpret_cast<const int4*>(columns + first);
-  int4 ahead = fours[0];
 #pragma unroll
-  for (int block = 0; block < kBlocks; ++block) {
-    const int rows[4] = {ahead.x, ahead.y, ahead.z, ahead.w};
-    if (block + 1 < kBlocks) ahead = fours[(block + 1) * (kBlockRows / 4)];
+  for (int block = 0; block < kRows / kBlockRows; ++block) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      const char* line = source + static_cast<long long>(rows[i]) * from.row_bytes;
+      const RowSource row = source_of(source, block, i);
 #pragma unroll
       for (int p = 0; p < Tile::kPanels; ++p) {
         cp_async_16(targets[i] + p * Tile::kPanelBytes + block * kBlockRows * kPanelRowBytes,
-                    line + p * kPanelRowBytes, rows[i] < from.rows);
+                    row.data + p * kPanelRowBytes, row.exists);
       }
     }
   }
   full.arrive_after_copies();
+}
+
+/// Single rows of a head in one piece. Row numbers are read four at a time before the copies are
+/// issued: behind them they would wait in the same queue. An address is a single multiply-add,
+/// because integer instructions wait for those of the softmax: four of them took longer than the
+/// copies.
+template <class Tile, int kRows>
+__device__ __forceinline__ void copy_panels(u32 tile, Mbarrier full, const GatheredHead& from,
+                                            const int* columns) {
+  const int4* fours = reinterpret_cast<const int4*>(columns) + lane_index() / 8;
+  int4 ahead = fours[0];
+  int rows[4];
+  copy_rows<Tile, kRows>(tile, full, from.data, [&](const char* data, int block, int i) {
+    if (i == 0) {
+      rows[0] = ahead.x, rows[1] = ahead.y, rows[2] = ahead.z, rows[3] = ahead.w;
+      if ((block + 1) * 16 < kRows) ahead = fours[(block + 1) * 4];
+    }
+    return RowSource{data + static_cast<long long>(rows[i]) * from.row_bytes, rows[i] < from.rows};
+  });
 }
 
 /// Columns as boxes, by one lane: those from row kFirst of the tile on. Their numbers are read

@@ -49,23 +49,33 @@ struct CodedPagedKeyRows {
   }
 };
 
+/// Where a head of keys or values begins that lies in one piece: of a batch entry, or of a
+/// sequence.
+template <class Config, class Element, class Args, class Row>
+__device__ __forceinline__ const Element* first_row_of_head(const Args& args, const TensorArg& x,
+                                                            const Row& row, int head) {
+  const auto* data = static_cast<const Element*>(x.data) + head * x.stride_h;
+  if constexpr (!has_sequence_tiles<Config>()) {
+    return data + row.b * x.stride_b;
+  } else if constexpr (makes_keys<Config>()) {
+    move_by(data, row.b * args.sequences.workspace_bytes);
+    return data;
+  } else {
+    return data + row.k_begin * x.stride_n;
+  }
+}
+
 /// As keys lie in memory: of `Element`s.
 template <class Config, class Element, class Args, class Row>
 __device__ __forceinline__ auto stored_key_rows(const Args& args, const Row& row) {
   const TensorArg& k = args.attend.k;
-  const Element* head =
-      static_cast<const Element*>(k.data) + row.h / args.attend.heads_per_kv * k.stride_h;
-  if constexpr (!has_sequence_tiles<Config>()) {
-    return KeyRows<Element>{head + row.b * k.stride_b, k.stride_n};
-  } else if constexpr (makes_keys<Config>()) {
-    const long long piece = row.b * args.sequences.workspace_bytes;
-    return KeyRows<Element>{head + piece / static_cast<int>(sizeof(Element)), k.stride_n};
-  } else if constexpr (attends_to_pages<Config>()) {
-    return PagedKeyRows<Element>{head, k.stride_n, k.stride_b,
-                                 args.sequences.pages + row.b * args.sequences.pages_stride,
-                                 args.sequences.page_tokens};
+  const int head = row.h / args.attend.heads_per_kv;
+  if constexpr (has_sequence_tiles<Config>() && attends_to_pages<Config>()) {
+    return PagedKeyRows<Element>{
+        static_cast<const Element*>(k.data) + head * k.stride_h, k.stride_n, k.stride_b,
+        args.sequences.pages + row.b * args.sequences.pages_stride, args.sequences.page_tokens};
   } else {
-    return KeyRows<Element>{head + row.k_begin * k.stride_n, k.stride_n};
+    return KeyRows<Element>{first_row_of_head<Config, Element>(args, k, row, head), k.stride_n};
   }
 }
 

@@ -25,4 +25,17 @@ class RowCounter {
   u32 taken_ = 0;
 };
 
+/// Calls produce(number) for each piece that the block takes, of count() in all; by one whole warp.
+template <class Count, class Produce>
+__device__ __forceinline__ void for_each_piece(u32* next_row, const Count& count,
+                                               const Produce& produce) {
+  RowCounter counter(next_row);
+  int number = block_index();
+  while (number < count()) {
+    counter.ask();
+    produce(number);
+    number = counter.take();
+  }
+}
+
 }  // namespace lacuna

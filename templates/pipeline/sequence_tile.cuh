@@ -163,13 +163,9 @@ __device__ __forceinline__ SequenceTile sequence_tile(const Args& args, int item
 /// produce(SequenceTile) for each item that the block takes; by one whole warp.
 template <class Config, class Args, class Produce>
 __device__ __forceinline__ void for_each_item(const Args& args, const Produce& produce) {
-  RowCounter counter(args.schedule.next_row);
-  int item = block_index();
-  while (item < scheduled_items(args)) {
-    counter.ask();
-    produce(sequence_tile<Config>(args, item));
-    item = counter.take();
-  }
+  for_each_piece(
+      args.schedule.next_row, [&] { return scheduled_items(args); },
+      [&](int item) { produce(sequence_tile<Config>(args, item)); });
 }
 
 /// Which of `tiles` are those of an item.

@@ -35,28 +35,32 @@ __device__ __forceinline__ void move_reports(AttendArgs& attend, const SequenceA
     attend.tile_mask += most * sequences.most_k_tiles - row.index() * attend.k_tiles;
 }
 
+/// A work tile is numbered among those of a whole batch (WorkTile::index), as if all sequences had
+/// as many query tiles as its own: so many are before its sequence's first.
+template <class Row>
+__device__ __forceinline__ long long rows_before(const AttendArgs& attend, const Row& row) {
+  return static_cast<long long>(row.b) * attend.n_h * attend.q_tiles;
+}
+
 /// Lists that `compact` has made for a sequence, by the tiles that it has, begin with its piece of
-/// the workspace. A work tile counts in rows of all sequences.
+/// the workspace.
 template <class Row>
 __device__ __forceinline__ void move_made_lists(AttendArgs& attend, long long workspace_bytes,
                                                 const Row& row) {
-  const long long rows = static_cast<long long>(row.b) * attend.n_h * attend.q_tiles;
   move_by(attend.list_indices, row.b * workspace_bytes);
   move_by(attend.list_counts, row.b * workspace_bytes);
-  attend.list_indices -= rows * attend.list_capacity;
-  attend.list_counts -= rows;
+  attend.list_indices -= rows_before(attend, row) * attend.list_capacity;
+  attend.list_counts -= rows_before(attend, row);
 }
 
-/// Bits of the columns that a sequence keeps, by the columns that it has. A work tile counts in
-/// rows of all sequences.
+/// Bits of the columns that a sequence keeps, by the columns that it has.
 template <class Config, class Args, class Row>
 __device__ __forceinline__ void take_kept_columns(Args& own, const Row& row) {
   auto& predict = own.predict;
   predict.keep_k_tiles = own.attend.k_tiles;
   predict.keep_words = ceil_div(predict.keep_k_tiles, 32);
-  const long long rows = static_cast<long long>(row.b) * own.attend.n_h * own.attend.q_tiles;
   move_by(predict.kept, row.b * predict.kept_stride);
-  predict.kept -= rows * predict.keep_words;
+  predict.kept -= rows_before(own.attend, row) * predict.keep_words;
 }
 
 /// Rows of a sequence that attend reads, of so many tokens of the caller's: the tokens, or their

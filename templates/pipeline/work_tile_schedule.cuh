@@ -55,13 +55,11 @@ __device__ __forceinline__ WorkTile scheduled_row(const AttendArgs& args,
 /// produce(work tile, work index) for each that the block takes; by one whole warp.
 template <class Config, class Args, class Produce>
 __device__ __forceinline__ void for_each_work_tile(const Args& args, const Produce& produce) {
-  RowCounter counter(args.schedule.next_row);
-  int work_index = block_index();
-  while (work_index < scheduled_work_tiles<Config>(args.attend)) {
-    counter.ask();
-    produce(scheduled_row<Config>(args.attend, args.schedule, work_index), work_index);
-    work_index = counter.take();
-  }
+  for_each_piece(
+      args.schedule.next_row, [&] { return scheduled_work_tiles<Config>(args.attend); },
+      [&](int work_index) {
+        produce(scheduled_row<Config>(args.attend, args.schedule, work_index), work_index);
+      });
 }
 
 }  // namespace lacuna

@@ -21,10 +21,10 @@ constexpr int kRowsOfAllPlaces = 2048;
 /// Query heads whose rows a work tile has: all of a KV head, or one.
 std::string tile_heads(const Plan& plan) { return packs_heads(plan) ? "(n_h // n_h_kv)" : "1"; }
 
-/// In each of which a work tile has rows of queries.
+/// Heads, or KV heads, that have work tiles of their own.
 std::string heads_of_tiles(const Plan& plan) { return packs_heads(plan) ? "n_h_kv" : "n_h"; }
 
-/// Queries of a warpgroup, whose rows are those of all heads of the tile.
+/// Queries of a warpgroup: its rows are shared out among the heads of the work tile.
 std::string group_queries(const Plan& plan) {
   return std::to_string(kWarpgroupRows) + " // " + tile_heads(plan);
 }

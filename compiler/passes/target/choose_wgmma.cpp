@@ -66,12 +66,10 @@ bool has_8_bits(const Attend& attend) { return attend.q_scale >= 0 || attend.v_s
 /// Of sequences; "" if nothing is in the way.
 std::string batch_objection(const Program& program) {
   if (program.batch == BatchLayout::kUniform) return "";
-  const Attend& attend = attend_of(program);
   if (find_op<Permute>(program) != nullptr)
     return "its rows are loaded as they lie, and not in another order";
-
-  if (has_8_bits(attend)) return "its rows are loaded as they are, not from prepared integers";
-
+  if (has_8_bits(attend_of(program)))
+    return "its rows are loaded as they are, not from prepared integers";
   return "";
 }
 

@@ -193,9 +193,9 @@ LACUNA_API lacuna_status lacuna_prepare(lacuna_kernel* kernel);
  *   CPU       and {backend, compile_ms}
  *   GPU       and {stages: ["prepare_q", ..., "attend"]}, the kernels of a launch in their order
  *   GPU, once prepared, and {entry, registers, spill_bytes, stack_bytes, smem_bytes,
- *             compile_ms, cache: {hit, key}}. If registers of the first choice spilled, also
- *             relief: the number that `lacuna explain --relief` takes to show the plan that was
- *             built. smem_bytes is all shared memory of a block. They are
+ *             compile_ms, cache: {hit, key}}. If registers of the first choice spilled, there is
+ *             also relief, a number: `lacuna explain --relief NUMBER` shows the plan that was built
+ *             instead. smem_bytes is all shared memory of a block. They are
  *             attend's; kernels: [{entry, ..., smem_bytes}] has all kernels of a launch in
  *             their order
  *   of specs with branches {branches: [{..., branch}]}, all this of each, with the name that the

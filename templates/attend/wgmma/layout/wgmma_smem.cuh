@@ -40,10 +40,10 @@ struct WgmmaControl {
   CodeRing<code_places<Config>(), typename Shape::Message, Config::kStepKeys> codes;
 };
 
-/// Has a warpgroup queries in any work tile that the launch admits? Of sequences with few queries,
-/// only the first has some where heads share work tiles or lists are of one work tile. Both take
-/// part where each has a work tile of its own, under a gate, about which all vote, and where keys
-/// are gathered.
+/// Does a warpgroup take part in the work of a launch? In a batch of sequences with few queries
+/// each, the first warpgroup may have them all, and the second has none in any work tile. It takes
+/// part all the same where it has work tiles of its own, where a gate needs the votes of both, and
+/// where keys are gathered.
 template <class Config, class Args>
 __device__ __forceinline__ bool has_queries(const Args& args, int warpgroup) {
   using Shape = WgmmaShape<Config>;

@@ -4,12 +4,14 @@
 #pragma once
 
 #include "attend/wgmma/layout/wgmma_smem.cuh"
-#include "attend/wgmma/producers/sequence_loads.cuh"
+#include "attend/wgmma/producers/step_loads.cuh"
 #include "loader/gather_pages.cuh"
+#include "pipeline/key_rows.cuh"
 
 namespace lacuna {
 
-/// Of a step's rows: all, the first that are copied by lanes, or the rest, that comes by boxes.
+/// Which rows of a step a warp loads: all of them; or, where lanes copy some rows and boxes bring
+/// the others, the copied ones, which come first, or the rest.
 enum class GatheredPart { kAll, kFirst, kRest };
 
 /// What the loads of a part of a step have in common.
@@ -23,20 +25,6 @@ struct GatheredShape {
       kPart == GatheredPart::kAll ? Tile::kRows : Shape::kCopiedValues;
 };
 
-/// First row of a head of keys or values in one piece: of a batch entry, or of a sequence.
-template <class Config, class Args, class Row>
-__device__ __forceinline__ const void* first_row_of_head(const Args& args, const TensorArg& x,
-                                                         const Row& row, int head) {
-  const auto* data = static_cast<const typename Config::Element*>(x.data) + head * x.stride_h;
-  if constexpr (!has_sequence_tiles<Config>()) {
-    return data + row.b * x.stride_b;
-  } else if constexpr (makes_keys<Config>()) {
-    return reinterpret_cast<const char*>(data) + row.b * args.sequences.workspace_bytes;
-  } else {
-    return data + row.k_begin * x.stride_n;
-  }
-}
-
 /// `kIsOfKeys`: of K, else of V.
 template <class Config, class Args, GatheredPart kPart, bool kIsOfKeys,
           bool kHasPages = attends_to_pages<Config>()>
@@ -45,6 +33,8 @@ class GatherLoads {
   using Tile = typename Parts::Tile;
 
  public:
+  static constexpr bool kCopies = Parts::kCopies;  ///< by lanes, each of which arrives
+
   __device__ __forceinline__ explicit GatherLoads(const Args& args)
       : args_(args), map_(kIsOfKeys ? &args.maps.k : &args.maps.v) {}
 
@@ -52,10 +42,10 @@ class GatherLoads {
   template <class Row>
   __device__ __forceinline__ void begin_row(const Row& row) {
     const TensorArg& x = kIsOfKeys ? args_.attend.k : args_.attend.v;
-    const int head = row.h / args_.attend.heads_per_kv;
-    head_ = {first_row_of_head<Config>(args_, x, row, head),
-             static_cast<int>(x.stride_n * sizeof(typename Config::Element)), args_.attend.n_k,
-             head, row.b};
+    using Element = typename Config::Element;
+    const int head = kv_head_of(args_, row);
+    head_ = {first_row_of_head<Config, Element>(args_, x, row, head),
+             static_cast<int>(x.stride_n * sizeof(Element)), args_.attend.n_k, head, row.b};
     if constexpr (has_sequence_tiles<Config>()) {
       head_.rows = row.n_k, head_.batch = 0;
       map_ = maps_of_sequence(args_, row.b) + (kIsOfKeys ? kSequenceKeys : kSequenceValues);
@@ -66,7 +56,7 @@ class GatherLoads {
   __device__ __forceinline__ void look_up(const int*) {}
 
   __device__ __forceinline__ void load(u32 slot, Mbarrier full, const int* columns) const {
-    if constexpr (Parts::kCopies) {
+    if constexpr (kCopies) {
       copy_panels<Tile, Parts::kCopiedRows>(slot, full, head_, columns);
     } else {
       load_boxes<Tile, Config::kKeepK, Parts::kFirstRow>(*map_, slot, full, head_, columns);
@@ -87,6 +77,8 @@ class GatherLoads<Config, Args, kPart, kIsOfKeys, true> {
   using Boxes = PagedBoxes<Tile, Config::kKeepK, Parts::kFirstRow, kPageShift>;
 
  public:
+  static constexpr bool kCopies = Parts::kCopies;
+
   __device__ __forceinline__ explicit GatherLoads(const Args& args) : args_(args) {}
 
   template <class Row>
@@ -106,7 +98,7 @@ class GatherLoads<Config, Args, kPart, kIsOfKeys, true> {
   }
 
   __device__ __forceinline__ void look_up(const int* columns) {
-    if constexpr (Parts::kCopies) {
+    if constexpr (kCopies) {
       rows_.template look_up<Config::kKeepK>(head_, columns);
     } else {
       with_page_shift<Config>(
@@ -115,7 +107,7 @@ class GatherLoads<Config, Args, kPart, kIsOfKeys, true> {
   }
 
   __device__ __forceinline__ void load(u32 slot, Mbarrier full, const int* columns) const {
-    if constexpr (Parts::kCopies) {
+    if constexpr (kCopies) {
       copy_paged_rows<Tile>(slot, full, head_, rows_);
     } else {
       const SequenceRows from = kIsOfKeys ? keys_of_sequence<Config>(args_, b_, head_.head)
@@ -131,9 +123,8 @@ class GatherLoads<Config, Args, kPart, kIsOfKeys, true> {
   const Args& args_;
   PagedHead head_;
   int b_ = 0;
-  PagedPlaces<Parts::kCopies ? Parts::kCopiedRows : 32>
-      rows_;               ///< of the step, where they are copied
-  int page_of_lane_ = -1;  ///< of its boxes, where they are not
+  PagedPlaces<kCopies ? Parts::kCopiedRows : 32> rows_;  ///< of the step, where they are copied
+  int page_of_lane_ = -1;                                ///< of its boxes, where they are not
 };
 
 }  // namespace lacuna

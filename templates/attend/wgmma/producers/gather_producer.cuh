@@ -85,7 +85,6 @@ class GatherProducer {
       const GatheredStep next = take_step(columns, row);
       if (!next.tile.exists()) flags |= GatheredStep::kLastOfRow;
       Smem::barrier(ring().step_empty[at.slot()]).wait(at.phase() ^ 1);
-
       announce(at, {flags | step.flags, step.tile});
       flags &= ~GatheredStep::kFirstOfRow;
       step = next;
@@ -148,8 +147,7 @@ class GatherProducer {
       }
       look_up(loads, step);
       Smem::barrier(smem_.control()->k_empty[keys.slot()]).wait(keys.phase() ^ 1);
-      load_step<GatheredShape<Config, Part::kAll>::kCopies>(loads, smem_.keys(keys.slot()), full,
-                                                            step);
+      load_step(loads, smem_.keys(keys.slot()), full, step);
       if (lane_index() == 0) {
         if (step.has(GatheredStep::kFirstOfRow)) smem_.control()->rows[rows.slot()] = row;
 #pragma unroll
@@ -177,9 +175,8 @@ class GatherProducer {
         loads.begin_row(ring().rows[rows % Ring::kRowPlaces]);
       look_up(loads, step);
       Smem::barrier(smem_.control()->v_empty[values.slot()]).wait(values.phase() ^ 1);
-      load_step<GatheredShape<Config, kPart>::kCopies>(
-          loads, smem_.values(values.slot()), Smem::barrier(smem_.control()->v_full[values.slot()]),
-          step);
+      load_step(loads, smem_.values(values.slot()),
+                Smem::barrier(smem_.control()->v_full[values.slot()]), step);
       if (step.has(GatheredStep::kLastOfRow)) ++rows;
       values.advance();
       release_step(at);
@@ -200,13 +197,12 @@ class GatherProducer {
     if (step.tile.exists()) loads.look_up(ring().columns + step.tile.index());
   }
 
-  /// `kCopies`: lanes copy, each of which arrives.
-  template <bool kCopies, class Loads>
+  template <class Loads>
   __device__ __forceinline__ void load_step(const Loads& loads, u32 slot, Mbarrier full,
                                             const GatheredStep& step) const {
     if (step.tile.exists()) {
       loads.load(slot, full, ring().columns + step.tile.index());
-    } else if (kCopies || lane_index() == 0) {
+    } else if (Loads::kCopies || lane_index() == 0) {
       full.arrive();
     }
   }

@@ -170,8 +170,8 @@ __device__ __forceinline__ auto pages_of_step(const Args& args, const Row& row,
 }
 
 /// Brings the `wanted` tiles of a step, a bit each; by a whole warp. `page_of`: FewPages or
-/// PagesOfLanes. In the place of a missing tile or page a box is loaded that begins behind the last
-/// token, which the copy engine fills with zeros. Of a step without tiles nothing is loaded.
+/// PagesOfLanes. For a tile or page that is missing, a box behind the last token is loaded, which
+/// the copy engine fills with zeros. Of a step without tiles nothing is loaded.
 template <class Boxes, class Message, class PageOf>
 __device__ __forceinline__ void load_sequence_step(const SequenceRows& rows, const Message& step,
                                                    const PageOf& page_of, int n_k, u32 slot,
