@@ -116,14 +116,16 @@ TensorMapFields map_of_sequences(const Plan& plan, const LaunchProgram& launch,
     fields.box_rows_field = find_named(launch.fields, "group_queries");
     if (packs_heads(plan)) fields.box_heads_field = find_named(launch.fields, "heads_per_kv");
   }
-  fields.has_pages =
-      !is_of_queries && program.batch == BatchLayout::kPages && key_means(program) == nullptr;
+  const bool makes_keys = key_means(program) != nullptr || find_op<Permute>(program) != nullptr;
+  fields.has_pages = !is_of_queries && program.batch == BatchLayout::kPages && !makes_keys;
   return fields;
 }
 
-/// The map of integers, or of e4m3 values, in the workspace; both are padded to whole tiles.
+/// The map of integers, or of e4m3 values, in the workspace; both are padded to whole tiles. Of
+/// sequences one map is for the pieces of all.
 TensorMapFields map_of_bytes(const Program& program, const LaunchProgram& launch,
                              const BlockMap& map) {
+  const bool has_pieces = program.batch != BatchLayout::kUniform;
   const bool columns = map.role == TensorRole::kV;
   const int head_dim = program.head_dim;
   const char* tokens = map.role == TensorRole::kQ ? "q_padded" : "k_padded";
@@ -135,7 +137,9 @@ TensorMapFields map_of_bytes(const Program& program, const LaunchProgram& launch
           .panels = columns ? 0 : 1,
           .box_rows = columns ? head_dim : box_rows(attend_of(program), map.role),
           .data = find_named(launch.fields, std::string(map.name) + "_values"),
-          .tokens = find_named(launch.fields, tokens)};
+          .tokens = find_named(launch.fields, tokens),
+          .entries = has_pieces ? find_named(launch.fields, "n_b") : -1,
+          .entry_bytes = has_pieces ? find_named(launch.fields, "workspace_bytes") : -1};
 }
 
 bool has_bytes(const Attend& attend, TensorRole role) {

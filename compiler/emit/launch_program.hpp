@@ -59,6 +59,9 @@ struct TensorMapFields {
   int data = -1;             ///< index into LaunchProgram::fields: where the operand lies
   int stride_b = -1, stride_h = -1, stride_n = -1;  ///< the same: in elements; -1: contiguous
   int tokens = -1;  ///< the same: padded tokens of a head; -1: as many as the tensor has
+  /// Of operands in the workspace, where a batch entry is a sequence: how many there are, and the
+  /// bytes from one's piece to the next; -1: entries lie one behind the other.
+  int entries = -1, entry_bytes = -1;
 };
 
 /// A piece of the workspace, which one kernel uses or several share. Sizes and offsets

@@ -4,7 +4,8 @@
 namespace lacuna {
 
 bool has_tiles_of_heads(const Attend& attend) {
-  return attend.list_indices >= 0 || attend.columns >= 0 || attend.gate.has_value();
+  return attend.list_indices >= 0 || attend.columns >= 0 || attend.gate.has_value() ||
+         attend.q_scale >= 0;
 }
 
 bool has_sequence_tiles(const Plan& plan) {

@@ -40,7 +40,7 @@ void describe_rows(MapGeometry& geometry, const LaunchProgram& program, const Te
                            stride_bytes(map.stride_b, extent[0])};
 }
 
-/// Of bytes in the workspace, contiguous and padded.
+/// Of bytes in the workspace, contiguous and padded, of all batch entries or in a piece of each.
 void describe_bytes(MapGeometry& geometry, const LaunchProgram& program, const TensorMapFields& map,
                     const std::int64_t (&extent)[kMaxRank], const std::byte* block) {
   const bool columns = map.format == MapFormat::kByteColumns;
@@ -52,6 +52,9 @@ void describe_bytes(MapGeometry& geometry, const LaunchProgram& program, const T
   geometry.extents[2] = columns ? tokens / panel : 1;
   geometry.stride_bytes = {columns ? tokens : panel, panel, head_bytes,
                            head_bytes * count(extent[1])};
+  if (map.entries < 0) return;
+  geometry.extents[4] = count(read_field<std::int32_t>(program, map.entries, block));
+  geometry.stride_bytes[3] = count(read_field<std::int64_t>(program, map.entry_bytes, block));
 }
 
 std::uint32_t box_rows(const LaunchProgram& program, const TensorMapFields& map,

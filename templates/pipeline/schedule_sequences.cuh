@@ -38,8 +38,9 @@ template <class Config, class Args>
 __device__ __forceinline__ SequenceWork work_of(const Args& args, int b) {
   SequenceWork work;
   work.q_begin = args.sequences.q_begin[b];
-  work.n_q = rows_of_queries<Config>(args, args.sequences.q_begin[b + 1] - work.q_begin);
-  work.n_k = rows_of_keys<Config>(args, args.sequences.lengths[b]);
+  const int queries = args.sequences.q_begin[b + 1] - work.q_begin;
+  work.n_q = rows_of_queries<Config>(args, queries);
+  work.n_k = rows_of_keys<Config>(args, key_tokens<Config>(args, b, queries));
   work.q_tiles = ceil_div(work.n_q, Config::kWarpgroups * args.batch_schedule.group_queries);
   work.k_tiles = ceil_div(work.n_k, Config::kTileK);
   return work;
@@ -83,6 +84,8 @@ __device__ __forceinline__ int choose_shares(float work_tiles, int longest, int 
 /// By a whole warp.
 template <class Config, class Args>
 __device__ __forceinline__ Cut choose_cut(const Args& args) {
+  static_assert(Config::kVBits == 16 || Config::kSplitItems == 1,
+                "e4m3 weights depend on the tiles before");
   if constexpr (Config::kSplitItems > 0) return {1, Config::kSplitItems};
   float tiles = 0.0f;
   int longest = 0;
@@ -153,35 +156,36 @@ __device__ __forceinline__ void move_map_of_made_rows(TensorMap* map, const Args
   move_map<Element>(map, tensor, bytes / static_cast<int>(sizeof(Element)), rows);
 }
 
-/// By a whole warp. Eight lanes copy a map, and the first of them moves and cuts it.
+/// Has a sequence a map of its own for this operand? Prepared operands have that of the launch, and
+/// so have keys in pages.
+template <class Config>
+__device__ __forceinline__ bool has_own_map(int map) {
+  if (map == kSequenceQueries) return !Config::QuerySlot::kIsPrepared;
+  if (map == kSequenceKeys) return !Config::KeySlot::kIsPrepared && !attends_to_pages<Config>();
+  if (map == kSequenceValues) return !Config::ValueSlot::kIsPrepared;
+  return true;
+}
+
+/// A copy of the launch's map becomes that of a sequence.
 template <class Config, class Args>
-__device__ __forceinline__ void make_maps(const Args& args, int b) {
-  constexpr int kLanes = sizeof(TensorMap) / sizeof(uint4);
-  constexpr bool kHasPages = attends_to_pages<Config>();
-  const SequenceWork work = work_of<Config>(args, b);
-  const int map = lane_index() / kLanes, part = lane_index() % kLanes;
-  TensorMap* const own = args.batch_schedule.maps + b * kSequenceMaps + map;
-  if (map == kSequenceQueries) copy_map_part(own, args.maps.q, part);
-  if (map == kSequenceKeys && !kHasPages) copy_map_part(own, args.maps.k, part);
-  if (map == kSequenceValues) copy_map_part(own, args.maps.v, part);
-  if (map == kSequenceOutput) copy_map_part(own, args.maps.o, part);
-  __syncwarp();
-  const AttendArgs& attend = args.attend;
+__device__ __forceinline__ void cut_map(TensorMap* own, int map, const Args& args, int b) {
   using Element = typename Config::Element;
-  if constexpr (query_mean_tokens<Config>() > 1) {
-    if (part == 0 && map == kSequenceQueries)
+  const AttendArgs& attend = args.attend;
+  const SequenceWork work = work_of<Config>(args, b);
+  if (map == kSequenceOutput) {
+    move_map<Element>(
+        own, attend.o,
+        first_result<Config, Element>(args, b, work.q_begin, attend.o.stride_b, attend.o.stride_n),
+        work.n_q);
+  } else if (map == kSequenceQueries) {
+    if constexpr (query_mean_tokens<Config>() > 1 || permutes<Config>()) {
       move_map_of_made_rows<Element>(own, args, attend.q, b, work.n_q);
-  } else if (part == 0 && map == kSequenceQueries) {
-    move_map<Element>(own, attend.q, work.q_begin * attend.q.stride_n, work.n_q);
-  }
-  if (part == 0 && map == kSequenceOutput)
-    move_map<Element>(own, attend.o,
-                      first_result<Config>(b, work.q_begin, attend.o.stride_b, attend.o.stride_n),
-                      work.n_q);
-  if constexpr (kHasPages) {
-    if (part == 0 && map == kSequenceValues && work.n_k > 0)
-      set_map_tokens(own, (work.n_k - 1) % args.sequences.page_tokens + 1);
-  } else if (part == 0 && (map == kSequenceKeys || map == kSequenceValues)) {
+    } else {
+      move_map<Element>(own, attend.q, work.q_begin * attend.q.stride_n, work.n_q);
+    }
+  } else if constexpr (attends_to_pages<Config>()) {  // values
+    if (work.n_k > 0) set_map_tokens(own, (work.n_k - 1) % args.sequences.page_tokens + 1);
+  } else {
     const TensorArg& tensor = map == kSequenceKeys ? attend.k : attend.v;
     if constexpr (makes_keys<Config>()) {
       move_map_of_made_rows<Element>(own, args, tensor, b, work.n_k);
@@ -190,6 +194,19 @@ __device__ __forceinline__ void make_maps(const Args& args, int b) {
                                   work.n_k);
     }
   }
+}
+
+/// By a whole warp. Eight lanes copy a map, and the first of them moves and cuts it.
+template <class Config, class Args>
+__device__ __forceinline__ void make_maps(const Args& args, int b) {
+  constexpr int kLanes = sizeof(TensorMap) / sizeof(uint4);
+  const int map = lane_index() / kLanes, part = lane_index() % kLanes;
+  const bool is_made = has_own_map<Config>(map);
+  TensorMap* const own = args.batch_schedule.maps + b * kSequenceMaps + map;
+  const TensorMap* const launch = &args.maps.q + map;
+  if (is_made) copy_map_part(own, *launch, part);
+  __syncwarp();
+  if (is_made && part == 0) cut_map<Config>(own, map, args, b);
   __syncwarp();
   publish_maps();
 }

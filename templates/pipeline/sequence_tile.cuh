@@ -76,11 +76,15 @@ __device__ __forceinline__ PackedRows packed_rows(const Args& args, const Sequen
 }
 
 /// From the first element or number of a result [b, h, n] to that of a sequence's first query. Of a
-/// branch sequences have rows in the workspace, as many as the longest has.
-template <class Config>
-__device__ __forceinline__ long long first_result(int b, int q_begin, long long stride_b,
-                                                  long long stride_n) {
-  return is_branch<Config>() ? b * stride_b : q_begin * stride_n;
+/// branch sequences have rows in the workspace, as many as the longest has; in an order of tokens
+/// each has those in its piece.
+template <class Config, class Element, class Args>
+__device__ __forceinline__ long long first_result(const Args& args, int b, int q_begin,
+                                                  long long stride_b, long long stride_n) {
+  if constexpr (is_branch<Config>()) return b * stride_b;
+  if constexpr (permutes<Config>())
+    return b * args.sequences.workspace_bytes / static_cast<int>(sizeof(Element));
+  return q_begin * stride_n;
 }
 
 /// The maps that the schedule has made for a sequence.

@@ -8,8 +8,10 @@
 //   workspace   | 0 . . | 1 . . | 2 . . |        workspace_bytes each; behind the sums of branches
 //
 // There are blocks and workspace enough for the longest sequence that may come. A shorter sequence
-// uses a part of its piece, laid out by its own lengths, and the blocks that it has no work for end
-// at once. Reports and the caller's lists are laid out for the longest.
+// uses a part of its piece, and the blocks that it has no work for end at once. What is padded
+// (rows of integers and cells, scales, biases) is laid out for the longest, so that one tensor map
+// describes all pieces; what counts tiles by the sequence's own lengths. Reports and the caller's
+// lists are laid out for the longest.
 #pragma once
 
 #include "args/report_args.cuh"
@@ -33,24 +35,11 @@ __device__ __forceinline__ void begin_at(LseArg& lse, int token) {
   lse.stride_b = 0;
 }
 
-/// A padded length of `most` has `groups` groups: how many has one of `own`?
-__device__ __forceinline__ int groups_of(int groups, int most, int own) {
-  return groups / larger(most / kPreparedTokens, 1) * (own / kPreparedTokens);
-}
-
 /// Lengths, tiles and slots of the kernels around attend.
 template <class Predict, class Args>
 __device__ __forceinline__ void take_sequence(Predict& predict, const Args& own,
                                               long long workspace, int first) {
   begin_at(predict.previous_lse, first);
-  const int q_padded = ceil_div(own.attend.n_q, kPreparedTokens) * kPreparedTokens;
-  const int k_padded = ceil_div(own.attend.n_k, kPreparedTokens) * kPreparedTokens;
-  predict.q_groups = groups_of(predict.q_groups, predict.q_padded, q_padded);
-  predict.k_groups = groups_of(predict.k_groups, predict.k_padded, k_padded);
-  predict.estimate_q_groups = groups_of(predict.estimate_q_groups, predict.q_padded, q_padded);
-  predict.estimate_k_groups = groups_of(predict.estimate_k_groups, predict.k_padded, k_padded);
-  predict.q_padded = q_padded;
-  predict.k_padded = k_padded;
   if (own.sequences.keep_q > 0) {
     predict.keep_q_tiles = ceil_div(own.attend.n_q, own.sequences.keep_q);
     predict.keep_k_tiles = ceil_div(own.attend.n_k, own.sequences.keep_k);
@@ -170,25 +159,6 @@ __device__ __forceinline__ void take_tensors(Args& own, long long workspace, int
   }
 }
 
-/// Formulas of permuted tokens read the order as parameters (compiler/ir/callers_positions.hpp), of
-/// rows behind the last query, too: those read the last place of their own sequence.
-template <class Args>
-__device__ __forceinline__ auto take_query_order(Args& own, int first, int)
-    -> decltype(own.param_query_order, void()) {
-  own.param_query_order.data += first;
-  own.param_query_order.extent[0] = own.attend.n_q;
-}
-template <class Args>
-__device__ __forceinline__ void take_query_order(Args&, int, ...) {}
-template <class Args>
-__device__ __forceinline__ auto take_key_order(Args& own, int first, int)
-    -> decltype(own.param_key_order, void()) {
-  own.param_key_order.data += first;
-  own.param_key_order.extent[0] = own.attend.n_k;
-}
-template <class Args>
-__device__ __forceinline__ void take_key_order(Args&, int, ...) {}
-
 /// Of the sequence of this row of blocks. Extents that a launch cannot have admitted (other lengths
 /// under a captured graph) are cut to the most.
 template <class Config, class Args>
@@ -199,15 +169,11 @@ __device__ __forceinline__ Args args_of_sequence(const Args& args) {
   const long long workspace = b * args.sequences.workspace_bytes;
   AttendArgs& attend = own.attend;
   const int queries = args.sequences.q_begin[b + 1] - first;
-  int keys = args.sequences.lengths[b];
-  if constexpr (permutes<Config>()) keys = smaller(keys, queries);  // one order is for both
+  const int keys = key_tokens<Config>(args, b, queries);
   attend.n_q = rows_of_queries<Config>(args, queries);
   attend.n_k = rows_of_keys<Config>(args, keys);
   take_token_counts<Config>(own, queries, keys);
-  if constexpr (permutes<Config>()) {
-    take_query_order(own, first, 0);
-    take_key_order(own, first, 0);
-  }
+  take_orders<Config>(own, first);
   take_tensors<Config>(own, workspace, first, b, most_queries<Config>(args));
   attend.n_b = 1;
   own.sequences.entry = b;

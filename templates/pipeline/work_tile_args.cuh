@@ -35,6 +35,22 @@ __device__ __forceinline__ void move_reports(AttendArgs& attend, const SequenceA
     attend.tile_mask += most * sequences.most_k_tiles - row.index() * attend.k_tiles;
 }
 
+// What a kernel before attend has prepared, of a work tile's batch entry: of sequences it lies in
+// each one's piece of the workspace.
+
+/// An array of all heads of the batch entry, or, of one shape, of all entries.
+template <class Config, class Args, class T>
+__device__ __forceinline__ T* prepared_of(const Args& args, T* array, int b) {
+  if constexpr (has_sequence_tiles<Config>()) move_by(array, b * args.sequences.workspace_bytes);
+  return array;
+}
+/// The number of a head, of `heads`, in such an array.
+template <class Config>
+__device__ __forceinline__ long long prepared_head(int b, int h, int heads) {
+  if constexpr (has_sequence_tiles<Config>()) return h;
+  return static_cast<long long>(b) * heads + h;
+}
+
 /// A work tile is numbered among those of a whole batch (WorkTile::index), as if all sequences had
 /// as many query tiles as its own: so many are before its sequence's first.
 template <class Row>
@@ -63,6 +79,13 @@ __device__ __forceinline__ void take_kept_columns(Args& own, const Row& row) {
   predict.kept -= rows_before(own.attend, row) * predict.keep_words;
 }
 
+/// Keys of a sequence of so many queries.
+template <class Config, class Args>
+__device__ __forceinline__ int key_tokens(const Args& args, int b, int queries) {
+  const int keys = args.sequences.lengths[b];
+  return permutes<Config>() ? smaller(keys, queries) : keys;  // one order is for both
+}
+
 /// Rows of a sequence that attend reads, of so many tokens of the caller's: the tokens, or their
 /// means. Args has a parameter that counts tokens only where rows are means.
 template <class Config, class Args>
@@ -88,6 +111,34 @@ __device__ __forceinline__ void take_token_counts(Args& own, int queries, int ke
     own.param_n_tokens.value = admitted_extent(keys, own.param_n_tokens.value);
 }
 
+// Formulas of permuted tokens read the order as parameters (compiler/ir/callers_positions.hpp), of
+// rows behind the last query, too: those read the last place of their own sequence.
+
+template <class Args>
+__device__ __forceinline__ auto take_query_order(Args& own, int first, int)
+    -> decltype(own.param_query_order, void()) {
+  own.param_query_order.data += first;
+  own.param_query_order.extent[0] = own.attend.n_q;
+}
+template <class Args>
+__device__ __forceinline__ void take_query_order(Args&, int, ...) {}
+template <class Args>
+__device__ __forceinline__ auto take_key_order(Args& own, int first, int)
+    -> decltype(own.param_key_order, void()) {
+  own.param_key_order.data += first;
+  own.param_key_order.extent[0] = own.attend.n_k;
+}
+template <class Args>
+__device__ __forceinline__ void take_key_order(Args&, int, ...) {}
+
+/// Of arguments that have the sequence's lengths already. `first`: its first row.
+template <class Config, class Args>
+__device__ __forceinline__ void take_orders(Args& own, int first) {
+  if constexpr (!permutes<Config>()) return;
+  take_query_order(own, first, 0);
+  take_key_order(own, first, 0);
+}
+
 /// Blocks that take work tiles of all sequences are given the arguments of the whole batch, and
 /// take the lengths of the sequence from the SequenceTile; they write reports by the arguments of
 /// the batch (attend/report.cuh). A batch of one length is read as it is, without a copy.
@@ -99,8 +150,9 @@ __device__ __forceinline__ decltype(auto) args_of_work_tile(const Args& args, co
     own.attend.n_k = row.n_k;
     own.attend.k_tiles = ceil_div(row.n_k, Config::kGathers ? Config::kKeepK : Config::kTileK);
     const SequenceArgs& sequences = args.sequences;
-    take_token_counts<Config>(own, sequences.q_begin[row.b + 1] - sequences.q_begin[row.b],
-                              sequences.lengths[row.b]);
+    const int queries = sequences.q_begin[row.b + 1] - sequences.q_begin[row.b];
+    take_token_counts<Config>(own, queries, key_tokens<Config>(args, row.b, queries));
+    take_orders<Config>(own, row.q_begin);
     if constexpr (!packs_heads<Config>()) own.attend.q_tiles = row.q_tiles;
     if constexpr (Config::kGathers) {
       take_kept_columns<Config>(own, row);

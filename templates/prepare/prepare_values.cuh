@@ -43,7 +43,9 @@ class PrepareValuesBlock {
   }
 
   __device__ __forceinline__ void run() {
-    if (is_beyond<Config>(head_, args_.attend.n_h / args_.attend.heads_per_kv)) return;
+    if (is_beyond<Config>(head_, args_.attend.n_h / args_.attend.heads_per_kv) ||
+        is_beyond<Config>(first_, prepared_length(args_.attend.n_k)))
+      return;
     if (first_ + kTokens <= args_.attend.n_k) {
       load<true>();
     } else {

@@ -5,6 +5,7 @@
 #include "base/pin.cuh"
 #include "loader/stored_rows.cuh"
 #include "prepare/side.cuh"
+#include "shared/prepare_block.cuh"
 
 namespace lacuna {
 
@@ -41,8 +42,12 @@ class PrepareRows {
 
   __device__ __forceinline__ const PrepareSide& side() const { return side_; }
   __device__ __forceinline__ int head() const { return head_; }
-  /// Does the block have work? Of a batch of one length all blocks have.
-  __device__ __forceinline__ bool exist() const { return !is_beyond<Config>(head_, side_.heads); }
+  /// Does the block have work? Of a batch of one length all blocks have. A sequence is prepared up
+  /// to whole kPreparedTokens, whatever the longest has.
+  __device__ __forceinline__ bool exist() const {
+    return !is_beyond<Config>(head_, side_.heads) &&
+           !is_beyond<Config>(first_, prepared_length(side_.n));
+  }
   __device__ __forceinline__ int first() const { return first_; }
   __device__ __forceinline__ int left() const { return left_; }
   /// Of this lane in a pass, counted from the block's first token.

@@ -7,6 +7,10 @@ namespace lacuna {
 /// Tokens that a block of `prepare` takes at most, and that lengths of the workspace are multiples
 /// of: tiles that are prepared divide it.
 inline constexpr int kPreparedTokens = 256;
+/// Tokens that `prepare` writes of so many.
+constexpr int prepared_length(int tokens) {
+  return (tokens + kPreparedTokens - 1) / kPreparedTokens * kPreparedTokens;
+}
 inline constexpr int kValueTokens = 128;       ///< of a block of `prepare_values`
 inline constexpr int kPermutedTokens = 64;     ///< of a block of `permute_tokens`
 inline constexpr int kStatisticsTokens = 512;  ///< of a block of `token_statistics`

@@ -167,6 +167,8 @@ set(short_tier
   streaming_d64_bf16_sm_90a_sequences relmax_d64_bf16_sm_90a_pages external_mask_d128_f16_sm_90a_sequences
   topk_blocks_d64_bf16_sm_90a_pages quest_d64_bf16_sm_90a_pages
   minference_vertical_slash_d64_bf16_sm_90a_pages skip_softmax_d64_bf16_sm_90a_sequences bsfa_d64_bf16_sm_90a_pages
+  sparge_d64_bf16_sm_90a_sequences sale_d64_bf16_sm_90a_pages int8_tile_gate_d64_bf16_sm_90a_sequences
+  int8_dilated_d64_bf16_sm_90a_pages sparge_video_d64_bf16_sm_90a_pages ordered_window_d64_bf16_sm_90a_sequences
   dense_d80_bf16_sm_90a dense_d96_bf16_sm_90a flash_decoding_d96_bf16_sm_90a_pages dense_d192_bf16_sm_90a bsfa_d112_f16_sm_100a split_mla_d192_f16_sm_100a
   mla_d192_bf16_sm_90a_pages wide_values_d64_bf16_sm_90a_sequences uneven_widths_d80_f16_sm_90a_sequences
   wide_values_d64_f16_sm_100a_sequences mla_d192_f16_sm_90a_pages_e4m3 wide_values_d64_bf16_sm_90a_sequences_e4m3
@@ -469,6 +471,28 @@ foreach(batch sequences pages)
   endforeach()
 endforeach()
 device_kernel(specs/skip-softmax.json 128 f16 sm_90a pages e4m3)
+# Integers by wgmma, which lie in a piece of the workspace for each sequence.
+foreach(batch sequences pages)
+  foreach(name sparge sale)
+    device_kernel(specs/${name}.json 64 bf16 sm_90a ${batch})
+  endforeach()
+endforeach()
+device_kernel(specs/sparge-topk.json 128 f16 sm_90a sequences)
+device_kernel(tests/device/specs/int8-lists.json 64 bf16 sm_90a pages)
+device_kernel(tests/device/specs/int8-lists-narrow.json 64 bf16 sm_90a sequences)
+device_kernel(tests/device/specs/int8-tile-gate.json 64 bf16 sm_90a sequences)
+device_kernel(tests/device/specs/int8-dilated.json 64 bf16 sm_90a pages)
+# Another order of tokens.
+foreach(batch sequences pages)
+  device_kernel(specs/sparge-video.json 64 bf16 sm_90a ${batch})
+  device_kernel(tests/device/specs/ordered-window.json 64 bf16 sm_90a ${batch})
+endforeach()
+foreach(branch both keys tokens)
+  device_kernel(tests/device/specs/ordered-branches.json 64 bf16 sm_90a pages same ${branch})
+endforeach()
+foreach(branch tokens means)
+  device_kernel(tests/device/specs/ordered-merged.json 64 f16 sm_90a sequences same ${branch})
+endforeach()
 
 device_kernel(tests/device/specs/split-topk-blocks.json 64 bf16 sm_90a sequences)
 device_kernel(specs/cascade.json 64 f16 sm_90a sequences)

@@ -267,18 +267,26 @@ const std::vector<Subject>& sequence_subjects() {
   return all;
 }
 
-Problem make_problem(const Subject& subject, numerics::Case shape, std::uint32_t seed) {
+std::string twin_of(const Subject& subject) {
   const auto twin = kTwins.find(subject.spec);
-  shape.variant = twin == kTwins.end() ? subject.spec : twin->second.variant;
+  return twin == kTwins.end() ? subject.spec : twin->second.variant;
+}
+
+void follow_spec(const Subject& subject, numerics::Variant& variant) {
+  const auto twin = kTwins.find(subject.spec);
+  if (twin == kTwins.end()) return;
+  variant.tiling.descending = twin->second.descending;
+  if (variant.gate) variant.gate->skips_exp = twin->second.skips_exp;
+}
+
+Problem make_problem(const Subject& subject, numerics::Case shape, std::uint32_t seed) {
+  shape.variant = twin_of(subject);
   shape.dtype = subject.dtype;
   shape.d = subject.head_dim;
   shape.d_v = subject.contract.head_dim_v;
   if (subject.contract.takes_order) shape.n_k = shape.n_q;  // they are permuted alike
   auto variant = numerics::make_variant(shape, subject.tile, seed);
-  if (twin != kTwins.end()) {
-    variant.tiling.descending = twin->second.descending;
-    if (variant.gate) variant.gate->skips_exp = twin->second.skips_exp;
-  }
+  follow_spec(subject, variant);
   return {shape, variant};
 }
 

@@ -51,6 +51,10 @@ struct Problem {
   numerics::Case shape;
   numerics::Variant variant;
 };
+/// The oracle's variant for a spec: of one that is only tested here that of another name.
+std::string twin_of(const Subject& subject);
+/// What such a spec does in another way than its twin: the order of tiles, what its gate skips.
+void follow_spec(const Subject& subject, numerics::Variant& variant);
 Problem make_problem(const Subject& subject, numerics::Case shape, std::uint32_t seed);
 
 /// One launch with poisoned outputs and workspace; `error` also says what the emulation found.

@@ -23,16 +23,14 @@ const emulation::Schedule kLateSequences = {emulation::Landing::kLate,
                                             emulation::WarpOrder::kShuffled, 5};
 
 /// The variant whose formulas a spec has.
-std::string variant_of(const std::string& spec) {
-  constexpr std::string_view kSplit = "split-";
-  if (spec == "mla" || spec == "split-mla") return "dense";
-  if (spec == "wide-values" || spec == "uneven-widths") return "flash-decoding";
-  return spec.starts_with(kSplit) ? spec.substr(kSplit.size()) : spec;
+std::string variant_of(const Subject& subject) {
+  const bool has_own_width = subject.spec == "wide-values" || subject.spec == "uneven-widths";
+  return has_own_width ? "flash-decoding" : twin_of(subject);
 }
 
 /// The case, as a kernel takes it.
 SequenceCase case_of(const Subject& subject, SequenceCase c) {
-  c.variant = variant_of(subject.spec);
+  c.variant = variant_of(subject);
   c.dtype = subject.dtype, c.d = subject.head_dim, c.d_v = subject.contract.head_dim_v;
   c.tile = subject.tile;
   c.e4m3 = subject.contract.kv == KvFormat::kE4M3;
@@ -45,6 +43,7 @@ void expect_right(const Subject& subject, const SequenceCase& given,
   const SequenceCase c = case_of(subject, given);
   SCOPED_TRACE(testing::Message() << subject.name << ": " << c.text());
   SequenceBatch batch(false, c, 17);
+  for (numerics::Variant& variant : batch.variants) follow_spec(subject, variant);
   ASSERT_EQ(launch(subject, batch.args, schedule, residency), "");
   EXPECT_EQ(batch.check(true), "");
 }

@@ -63,16 +63,6 @@ std::string query_objection(const Attend& attend, const WgmmaShape& shape) {
 
 bool has_8_bits(const Attend& attend) { return attend.q_scale >= 0 || attend.v_scale >= 0; }
 
-/// Of sequences; "" if nothing is in the way.
-std::string batch_objection(const Program& program) {
-  if (program.batch == BatchLayout::kUniform) return "";
-  if (find_op<Permute>(program) != nullptr)
-    return "its rows are loaded as they lie, and not in another order";
-  if (has_8_bits(attend_of(program)))
-    return "its rows are loaded as they are, not from prepared integers";
-  return "";
-}
-
 /// Of rows of widths that only 16-bit tiles have; "" if nothing is in the way.
 std::string head_dim_objection(const Program& program) {
   const Attend& attend = attend_of(program);
@@ -112,8 +102,6 @@ std::string objection(const Program& program, const PassContext& context) {
   if (context.relief.asks_for_mma && context.family != AttendFamily::kWgmma)
     return std::string(context.relief.reason);
   if (!context.target.has_wgmma) return context.target.name + " has no wgmma";
-  if (std::string against = batch_objection(program); !against.empty())
-    return "a batch of " + std::string(name_of(program.batch)) + ": " + against;
   if (!has_denominator(attend.normalise) && has_8_bits(attend))
     return "attention.normalise = " + std::string(name_of(attend.normalise)) +
            ": its 8-bit consumers weigh by a running maximum";
@@ -176,10 +164,12 @@ std::string objection(const WgmmaShape& shape, const TileRequest& request) {
          " bytes of shared memory";
 }
 
-/// Of a batch of sequences the device splits rows, but not those of a gate or of gathered keys.
+/// Of a batch of sequences the device splits rows, but not those of a gate, of gathered keys, or of
+/// values of e4m3, whose weights depend on the tiles before.
 bool splits_by_itself(const Program& program) {
   const Attend& attend = attend_of(program);
-  return program.batch != BatchLayout::kUniform && !attend.gate && attend.columns < 0;
+  return program.batch != BatchLayout::kUniform && !attend.gate && attend.columns < 0 &&
+         attend.v_scale < 0;
 }
 
 WgmmaShape shape_of(const TileShape& tiles, const Program& program, const PassContext& context) {

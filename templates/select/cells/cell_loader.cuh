@@ -6,6 +6,7 @@
 #include "loader/row_tile_loader.cuh"
 #include "loader/token_rows.cuh"
 #include "select/cells/cell_shape.cuh"
+#include "shared/prepare_block.cuh"
 
 namespace lacuna {
 
@@ -79,12 +80,18 @@ class CellLoader {
   // that is token 0 of the cells.
 
   __device__ __forceinline__ static int query_rows(const Args& args) {
-    return Config::kCellsAreMeans ? args.predict.q_padded / Shape::kCell
-                                  : ceil_div(args.attend.n_q, Shape::kCell);
+    return Config::kCellsAreMeans
+               ? prepared_tokens(args.attend.n_q, args.predict.q_padded) / Shape::kCell
+               : ceil_div(args.attend.n_q, Shape::kCell);
   }
   __device__ __forceinline__ static int key_rows(const Args& args) {
-    return Config::kCellsAreMeans ? args.predict.k_padded / Shape::kCellK
-                                  : ceil_div(args.attend.n_k, Shape::kCell);
+    return Config::kCellsAreMeans
+               ? prepared_tokens(args.attend.n_k, args.predict.k_padded) / Shape::kCellK
+               : ceil_div(args.attend.n_k, Shape::kCell);
+  }
+  /// Of which there are means. A sequence has fewer than the longest, by which heads lie apart.
+  __device__ __forceinline__ static int prepared_tokens(int n, int padded) {
+    return has_sequences<Config>() ? prepared_length(n) : padded;
   }
   __device__ __forceinline__ static long long query_stride(const Args& args) {
     return Config::kCellsAreMeans ? Config::kHeadDim : Shape::kCell * args.attend.q.stride_n;
@@ -96,14 +103,16 @@ class CellLoader {
                                                                const KeepRow& group) {
     if constexpr (Config::kCellsAreMeans)
       return reinterpret_cast<const Element*>(args.predict.q_cells) +
-             query_head(args, group.b, group.h) * query_rows(args) * Config::kHeadDim;
+             query_head(args, group.b, group.h) * (args.predict.q_padded / Shape::kCell) *
+                 Config::kHeadDim;
     return element_of<const Element>(args.attend.q, group.b, group.h, 0, 0);
   }
   __device__ __forceinline__ static const Element* first_key(const Args& args,
                                                              const KeepRow& group) {
     if constexpr (Config::kCellsAreMeans)
       return reinterpret_cast<const Element*>(args.predict.k_cells) +
-             key_head(args, group.b, group.h) * key_rows(args) * Config::kHeadDim;
+             key_head(args, group.b, group.h) * (args.predict.k_padded / Shape::kCellK) *
+                 Config::kHeadDim;
     return element_of<const Element>(args.attend.k, kHasPages ? 0 : group.b,
                                      group.h / args.attend.heads_per_kv, 0, 0);
   }

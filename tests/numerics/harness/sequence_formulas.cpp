@@ -63,7 +63,7 @@ void share_tokens(Variant& variant) {
 
 bool has_own_params(const SequenceCase& c) {
   return c.is_tiled() || c.variant == "t5-bias" || c.variant == "dilated" ||
-         c.variant.starts_with("chunks");
+         c.variant == "ordered-window" || c.variant.starts_with("chunks");
 }
 
 std::vector<ParamValue> params_of(const SequenceCase& c) {

@@ -55,8 +55,8 @@ std::string SequenceCase::text() const {
 }
 
 const std::vector<std::string>& sequence_variants() {
-  static const std::vector<std::string> names = {"dense", "flash-decoding", "window", "sink",
-                                                 "alibi", "t5-bias",        "sigmoid"};
+  static const std::vector<std::string> names = {
+      "dense", "flash-decoding", "window", "sink", "alibi", "t5-bias", "sigmoid", "ordered-window"};
   return names;
 }
 
@@ -75,10 +75,13 @@ const std::vector<std::string>& tiled_sequence_variants() {
                                     "minference-vertical-slash",
                                     "xattention",
                                     "sale",
+                                    "sparge",
                                     "sparge-topk",
                                     "external-mask",
                                     "sparge-video",
-                                    "ordered-window",
+                                    "int8-dilated",
+                                    "int8-tile-gate",
+                                    "int8-lists-64x64-e4m3-unmasked",
                                     "natten"};
     for (const std::string& name : narrow_list_names())
       if (name.starts_with("lists-")) all.push_back(name);
@@ -220,7 +223,7 @@ void SequenceBatch::upload_order(int rows) {
 }
 
 void SequenceBatch::upload_lists(int q_tiles, int k_tiles) {
-  if (shape.variant != "external-mask" && !shape.variant.starts_with("lists-")) return;
+  if (shape.variant != "external-mask" && shape.variant.find("lists-") == std::string::npos) return;
   constexpr std::int32_t kGarbage = 0x7abcdef0, kNeedsMask = std::numeric_limits<int>::min();
   const std::int64_t rows = std::int64_t{sequences.count} * shape.n_h * q_tiles;
   std::vector<std::int32_t> indices(size_of(rows * k_tiles), kGarbage),

@@ -56,8 +56,10 @@ __device__ __forceinline__ void write_output(State& at) {
   const u32 staging = at.smem.queries(queries.slot(), at.warpgroup);
   if constexpr (Shape::kHasE4m3Values) {
     const int heads_per_kv = at.args.attend.heads_per_kv;
-    const int head_kv = row.b * (row.n_h / heads_per_kv) + row.h / heads_per_kv;
-    scale_channels(at.output, at.args.predict.v_scale + head_kv * Config::kHeadDim);
+    const long long head_kv =
+        prepared_head<Config>(row.b, row.h / heads_per_kv, row.n_h / heads_per_kv);
+    scale_channels(at.output, prepared_of<Config>(at.args, at.args.predict.v_scale, row.b) +
+                                  head_kv * Config::kHeadDim);
   }
   if constexpr (SplitKv<Config>::kIsSplit) {
     __syncwarp();
@@ -124,7 +126,7 @@ __device__ __forceinline__ void finish_packed(const State& at) {
     merge_if_last<Config, Hooks>(args, row, {at.warpgroup, warp_of_warpgroup()});
   } else if (Config::kWritesLse && at.args.attend.lse.data != nullptr) {
     LseArg lse = at.args.attend.lse;
-    lse.data += first_result<Config>(row.b, row.q_begin, lse.stride_b, 1);
+    lse.data += first_result<Config, float>(at.args, row.b, row.q_begin, lse.stride_b, 1);
     lse.stride_b = 0;
     write_lse<Config, Hooks>(args, lse, row.b, lane, at.softmax, sum, at.to_log2,
                              range_log2<Config>());

@@ -29,6 +29,7 @@ __device__ __forceinline__ BoxOrigin panel_origin(int token, int panel, int head
 template <int kRows, int kBoxRows, int kHeadDim>
 struct PanelSlot {
   using Tile = PanelTile<kRows, kHeadDim>;
+  static constexpr bool kIsPrepared = false;  ///< made by a kernel before, in the workspace
   static constexpr int kBytes = Tile::kBytes;
   static constexpr int kBoxes = Tile::kPanels;      ///< of kBoxRows rows
   static constexpr int kRowBytes = kPanelRowBytes;  ///< of a box
@@ -45,6 +46,7 @@ struct PanelSlot {
 /// Rows of e4m3 codes. Chunks are permuted as in BytePanel (tile/byte_panel.cuh).
 template <int kRows_, int kBoxRows, int kHeadDim>
 struct CodeSlot {
+  static constexpr bool kIsPrepared = false;
   static constexpr int kRows = kRows_;
   static constexpr int kRowBytes = code_panel(kHeadDim);  ///< of a panel
   static constexpr int kBytes = kRows * kHeadDim;
@@ -70,8 +72,10 @@ struct CodeSlot {
 template <int kRows, int kBoxRows, int kHeadDim>
 struct ByteSlot {
   using Tile = BytePanel<kRows, kHeadDim>;
+  static constexpr bool kIsPrepared = true;
   static constexpr int kBytes = Tile::kBytes;
   static constexpr int kBoxes = 1;
+  static constexpr int kRowBytes = kHeadDim;
 
   __device__ __forceinline__ static u32 offset(int n, int) {
     return static_cast<u32>(n * kBoxRows * kHeadDim);
@@ -87,8 +91,10 @@ template <int kTokens, int kBoxTokens, int kHeadDim>
 struct ColumnSlot {
   static constexpr int kBlockTokens = kColumnPanelTokens;
   using Tile = BytePanel<kHeadDim, kBlockTokens>;  ///< of one block
+  static constexpr bool kIsPrepared = true;
   static constexpr int kBytes = kTokens / kBlockTokens * Tile::kBytes;
   static constexpr int kBoxes = kBoxTokens / kBlockTokens;
+  static constexpr int kRowBytes = kHeadDim;  ///< of a token
   static_assert(kBoxTokens % kBlockTokens == 0);
 
   __device__ __forceinline__ static u32 offset(int n, int box) {

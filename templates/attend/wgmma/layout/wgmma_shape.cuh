@@ -299,10 +299,10 @@ struct WgmmaShape {
   static_assert(!kHas8Bits || !Config::kGathers, "gathered keys are 16-bit rows");
   static_assert(!SplitKv<Config>::kIsSplit || !(kHasGate || kHasE4m3Values || Config::kGathers),
                 "gates and e4m3 weights depend on the tiles before; gathered keys are one list");
-  static_assert(!packs_heads<Config>() || !(kHasGate || Config::kUsesLists),
-                "what is decided for one head has work tiles of one head");
-  static_assert(!has_sequence_tiles<Config>() || !(kHas8Bits || SplitKv<Config>::kIsSplit),
-                "items of sequences are loaded by the copy engine, as 16-bit rows");
+  static_assert(!packs_heads<Config>() || !(kHasGate || Config::kUsesLists || kHas8Bits),
+                "what is decided or prepared for one head has work tiles of one head");
+  static_assert(!has_sequence_tiles<Config>() || !SplitKv<Config>::kIsSplit,
+                "rows of sequences are split into items");
   static_assert(!kMakesRows || !(kHas8Bits || kLooksAhead || kOwnRows || Config::kGathers),
                 "16-bit rows are made of codes for the producer of one work tile");
   static_assert(Config::kSmemBytes == kSmemBytes, "the host plans the same block");

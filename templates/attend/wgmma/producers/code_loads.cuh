@@ -27,7 +27,8 @@ struct CodeLoads {
   template <class Row>
   __device__ __forceinline__ void ask_for_page(const Row& of, const Message& next) {
     page = next_page;
-    next_page = page_of_lane<Config>(args, of, next, page_shift_of(args.sequences));
+    next_page = page_of_lane<Config, typename Shape::KeyCodes>(args, of, next,
+                                                               page_shift_of(args.sequences));
   }
 
   /// Keys of the step, then values of the step before. The row's queries come behind both.
@@ -110,9 +111,9 @@ struct CodeLoads {
     const Mbarrier full = Smem::barrier(smem.control()->codes.full[at.slot()]);
     const u32 place = smem.codes(at.slot());
     if constexpr (has_sequence_tiles<Config>()) {
-      const SequenceRows from = are_values ? values_of_sequence<Config>(args, b, head)
-                                           : keys_of_sequence<Config>(args, b, head);
-      with_page_shift<Config>(args, [&](auto page_shift) {
+      const SequenceRows from = are_values ? values_of_sequence<Config>(args, b, head, n_k)
+                                           : keys_of_sequence<Config>(args, b, head, n_k);
+      with_page_shift<Config, Slot>(args, [&](auto page_shift) {
         using Boxes = TileBoxes<Slot, Config, page_shift.kValue>;
         load_sequence_step<Boxes>(from, step, PagesOfLanes{page_of_step}, n_k, place, full);
       });

@@ -101,7 +101,7 @@ class GatherLoads<Config, Args, kPart, kIsOfKeys, true> {
     if constexpr (kCopies) {
       rows_.template look_up<Config::kKeepK>(head_, columns);
     } else {
-      with_page_shift<Config>(
+      with_page_shift<Config, typename Config::KeySlot>(
           args_, [&](auto shift) { page_of_lane_ = Boxes<shift.kValue>::look_up(head_, columns); });
     }
   }
@@ -110,9 +110,9 @@ class GatherLoads<Config, Args, kPart, kIsOfKeys, true> {
     if constexpr (kCopies) {
       copy_paged_rows<Tile>(slot, full, head_, rows_);
     } else {
-      const SequenceRows from = kIsOfKeys ? keys_of_sequence<Config>(args_, b_, head_.head)
-                                          : values_of_sequence<Config>(args_, b_, head_.head);
-      with_page_shift<Config>(args_, [&](auto shift) {
+      const SequenceRows from = kIsOfKeys ? keys_of_sequence<Config>(args_, b_, head_.head, 0)
+                                          : values_of_sequence<Config>(args_, b_, head_.head, 0);
+      with_page_shift<Config, typename Config::KeySlot>(args_, [&](auto shift) {
         Boxes<shift.kValue>::load(*from.map, *from.last_page, slot, full, head_, columns,
                                   page_of_lane_);
       });

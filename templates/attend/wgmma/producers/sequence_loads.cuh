@@ -1,6 +1,7 @@
 // Loads of the wgmma family for work tiles of sequences (pipeline/sequence_tile.cuh): queries of
 // all heads of a work tile in one box, and keys and values of a sequence's own rows, or of its
-// pages.
+// pages. Operands of 8 bits lie in the sequences' pieces of the workspace, which are the batch
+// entries of the launch's own maps.
 #pragma once
 
 #include "arch/copy/edit_map.cuh"
@@ -9,12 +10,18 @@
 
 namespace lacuna {
 
+/// Do the keys or values of these slots lie in pages?
+template <class Config, class Slot>
+constexpr bool lie_in_pages() {
+  return attends_to_pages<Config>() && !Slot::kIsPrepared;
+}
+
 /// load(page shift), log2 of the tokens of a page as a Constant; without pages that of a tile. The
 /// choice is made before a wait, so that between a place that is free and the load that fills it
 /// hardly anything is left to work out: each cycle counts there.
-template <class Config, class Args, class Load>
+template <class Config, class Slot, class Args, class Load>
 __device__ __forceinline__ void with_page_shift(const Args& args, Load load) {
-  if constexpr (attends_to_pages<Config>()) {
+  if constexpr (lie_in_pages<Config, Slot>()) {
     const int tokens = args.sequences.page_tokens;
     if (tokens == 16) {
       load(Constant<4>{});
@@ -32,28 +39,45 @@ __device__ __forceinline__ void with_page_shift(const Args& args, Load load) {
 
 /// Keys or values of a KV head.
 struct SequenceRows {
-  const TensorMap* map;        ///< of the sequence's rows, or of all pages
+  const TensorMap* map;        ///< of the sequence's rows, of all pages, or of all pieces
   const TensorMap* last_page;  ///< of pages: that of the last one
   int head;
+  int entry;   ///< of the map's batch, where that is not a page
+  int behind;  ///< a token behind the last one of the map, where boxes are zeros
 };
+
+/// Of operands in the workspace.
+template <class Args>
+__device__ __forceinline__ SequenceRows prepared_rows(const Args& args, const TensorMap& map, int b,
+                                                      int head) {
+  return {&map, &map, head, b, args.predict.k_padded};
+}
 
 /// Keys in pages are not cut: what lies behind the last one is never visible.
 template <class Config, class Args>
-__device__ __forceinline__ SequenceRows keys_of_sequence(const Args& args, int b, int head) {
-  if constexpr (attends_to_pages<Config>()) {
-    return {&args.maps.k, &args.maps.k, head};
+__device__ __forceinline__ SequenceRows keys_of_sequence(const Args& args, int b, int head,
+                                                         int n_k) {
+  if constexpr (Config::KeySlot::kIsPrepared) {
+    return prepared_rows(args, args.maps.k, b, head);
+  } else if constexpr (attends_to_pages<Config>()) {
+    return {&args.maps.k, &args.maps.k, head, 0, n_k};
   } else {
     const TensorMap* own = maps_of_sequence(args, b) + kSequenceKeys;
-    return {own, own, head};
+    return {own, own, head, 0, n_k};
   }
 }
 template <class Config, class Args>
-__device__ __forceinline__ SequenceRows values_of_sequence(const Args& args, int b, int head) {
-  const TensorMap* own = maps_of_sequence(args, b) + kSequenceValues;
-  if constexpr (attends_to_pages<Config>()) {
-    return {&args.maps.v, own, head};
+__device__ __forceinline__ SequenceRows values_of_sequence(const Args& args, int b, int head,
+                                                           int n_k) {
+  if constexpr (Config::ValueSlot::kIsPrepared) {
+    return prepared_rows(args, args.maps.v, b, head);
   } else {
-    return {own, own, head};
+    const TensorMap* own = maps_of_sequence(args, b) + kSequenceValues;
+    if constexpr (attends_to_pages<Config>()) {
+      return {&args.maps.v, own, head, 0, n_k};
+    } else {
+      return {own, own, head, 0, n_k};
+    }
   }
 }
 
@@ -64,11 +88,13 @@ template <class Config, class Loads, class Args>
 __device__ __forceinline__ void acquire_maps(const Args& args, int b, bool leads) {
   const TensorMap* own = maps_of_sequence(args, b);
   if (leads) {
-    acquire_map(own[kSequenceQueries]);
+    if constexpr (!Config::QuerySlot::kIsPrepared) acquire_map(own[kSequenceQueries]);
     acquire_map(own[kSequenceOutput]);
   }
-  if constexpr (Loads::kBringsKeys && !attends_to_pages<Config>()) acquire_map(own[kSequenceKeys]);
-  if constexpr (Loads::kBringsValues) acquire_map(own[kSequenceValues]);
+  if constexpr (Loads::kBringsKeys && !attends_to_pages<Config>() && !Config::KeySlot::kIsPrepared)
+    acquire_map(own[kSequenceKeys]);
+  if constexpr (Loads::kBringsValues && !Config::ValueSlot::kIsPrepared)
+    acquire_map(own[kSequenceValues]);
 }
 
 /// Brings the queries of a work tile to the places of its warpgroups; by one thread.
@@ -79,12 +105,14 @@ __device__ __forceinline__ void load_packed_queries(const Args& args, const Wgmm
   const int queries = args.batch_schedule.group_queries;
   const auto policy = l2_policy<L2Policy::kKeepFirst>();
   full.arrive_expecting(Config::kWarpgroups * Slot::kBoxes * queries * tile_heads<Config>(args) *
-                        kPanelRowBytes);
-  const TensorMap& map = maps_of_sequence(args, row.b)[kSequenceQueries];
+                        Slot::kRowBytes);
+  const TensorMap& map =
+      Slot::kIsPrepared ? args.maps.q : maps_of_sequence(args, row.b)[kSequenceQueries];
+  const int entry = Slot::kIsPrepared ? row.b : 0;
   for (int w = 0; w < Config::kWarpgroups; ++w) {
     for (int p = 0; p < Slot::kBoxes; ++p) {
       tma_load(map, smem.queries(buffer, w) + Slot::offset(0, p), full,
-               Slot::origin(row.q0 + w * queries, p, row.h, 0), policy);
+               Slot::origin(row.q0 + w * queries, p, row.h, entry), policy);
     }
   }
 }
@@ -139,10 +167,10 @@ struct PagesOfLanes {
 };
 
 /// The page of a lane's box of a step, counted through its tiles; by a whole warp.
-template <class Config, class Args, class Row, class Message>
+template <class Config, class Slot, class Args, class Row, class Message>
 __device__ __forceinline__ int page_of_lane(const Args& args, const Row& row, const Message& step,
                                             int page_shift) {
-  if constexpr (!attends_to_pages<Config>()) return 0;
+  if constexpr (!lie_in_pages<Config, Slot>()) return 0;
   constexpr int kStepTiles = WgmmaShape<Config>::kStepTiles;
   const int box_shift = smaller(page_shift, log2_of(Config::kTileK));
   const int n = lane_index() >> (log2_of(Config::kTileK) - box_shift);
@@ -162,10 +190,11 @@ template <class Boxes, class Args, class Row, class Message>
 __device__ __forceinline__ auto pages_of_step(const Args& args, const Row& row,
                                               const Message& step) {
   using Config = typename Boxes::Config;
-  if constexpr (attends_to_pages<Config>() && FewPages<Boxes>::kAreFew) {
+  using Slot = typename Boxes::Slot;
+  if constexpr (lie_in_pages<Config, Slot>() && FewPages<Boxes>::kAreFew) {
     return FewPages<Boxes>(args, row, step);
   } else {
-    return PagesOfLanes{page_of_lane<Config>(args, row, step, log2_of(Boxes::kPageTokens))};
+    return PagesOfLanes{page_of_lane<Config, Slot>(args, row, step, log2_of(Boxes::kPageTokens))};
   }
 }
 
@@ -178,7 +207,7 @@ __device__ __forceinline__ void load_sequence_step(const SequenceRows& rows, con
                                                    Mbarrier full, u32 wanted = ~0u) {
   using Config = typename Boxes::Config;
   using Slot = typename Boxes::Slot;
-  constexpr bool kHasPages = attends_to_pages<Config>();
+  constexpr bool kHasPages = lie_in_pages<Config, Slot>();
   if (!step.tiles[0].exists()) return;
   const auto policy = l2_policy<L2Policy::kKeepLast>();
   const bool is_elected = elect_one();
@@ -186,10 +215,10 @@ __device__ __forceinline__ void load_sequence_step(const SequenceRows& rows, con
   for (int t = 0; t < WgmmaShape<Config>::kStepTiles; ++t) {
     if ((wanted >> t & 1) == 0) continue;
     const TileRef tile = step.tiles[t];
-    const int first = tile.exists() ? tile.index() * Config::kTileK : n_k;
+    const int first = tile.exists() ? tile.index() * Config::kTileK : rows.behind;
 #pragma unroll
     for (int box = 0; box < Boxes::kCount; ++box) {
-      int token = first + box * Boxes::kTokens, page = 0;
+      int token = first + box * Boxes::kTokens, page = rows.entry;
       const TensorMap* map = rows.map;
       if constexpr (kHasPages) {
         page = page_of(t * Boxes::kCount + box);

@@ -187,7 +187,7 @@ struct StepLoads {
       const auto announce = [&] {
         if (!elect_one()) return;
         smem.message(keys.slot(), 0) = step;
-        announce_bytes<typename Shape::KeySlot>(full, step);
+        announce_keys(full, step);
       };
       if (has_turn(keys.count)) load_keys_of_sequence(step, full, announce);
     } else {
@@ -204,11 +204,16 @@ struct StepLoads {
   __device__ __forceinline__ void issue_keys(Mbarrier full, const Message& step) const {
     load_step<typename Shape::KeySlot>(args.maps.k, smem.keys(keys.slot()), full, step, row.kv_head,
                                        row.b);
+    issue_biases(full, step, row);
+  }
+  /// Of a step's keys, if they have any; by one thread.
+  __device__ __forceinline__ void issue_biases(Mbarrier full, const Message& step,
+                                               const LoadedRow& of) const {
     if constexpr (Config::kHasColumnBias) {
-      const auto& predict = args.predict;
-      const long long head = row.b * args.attend.n_h + row.h;
-      load_step_biases<Config>(predict.column_bias + head * predict.k_padded, smem, keys.slot(),
-                               full, step);
+      const float* const biases = prepared_of<Config>(args, args.predict.column_bias, of.b);
+      load_step_biases<Config>(
+          biases + prepared_head<Config>(of.b, of.h, args.attend.n_h) * args.predict.k_padded, smem,
+          keys.slot(), full, step);
     }
   }
   __device__ __forceinline__ static void announce_keys(Mbarrier full, const Message& step) {
@@ -262,14 +267,16 @@ struct StepLoads {
   template <class Announce>
   __device__ __forceinline__ void load_keys_of_sequence(const Message& step, Mbarrier full,
                                                         const Announce& announce) {
-    with_page_shift<Config>(args, [&](auto page_shift) {
-      using Boxes = TileBoxes<typename Shape::KeySlot, Config, page_shift.kValue>;
+    using Slot = typename Shape::KeySlot;
+    with_page_shift<Config, Slot>(args, [&](auto page_shift) {
+      using Boxes = TileBoxes<Slot, Config, page_shift.kValue>;
       const LoadedRow from = sequence_row();
       const auto page_of = pages_of_step<Boxes>(args, from, step);
       await_slot();
       announce();
-      load_sequence_step<Boxes>(keys_of_sequence<Config>(args, from.b, from.kv_head), step, page_of,
-                                from.n_k, smem.keys(keys.slot()), full);
+      load_sequence_step<Boxes>(keys_of_sequence<Config>(args, from.b, from.kv_head, from.n_k),
+                                step, page_of, from.n_k, smem.keys(keys.slot()), full);
+      if (Config::kHasColumnBias && elect_one()) issue_biases(full, step, from);
     });
   }
   /// V of a step, by a warp that brings nothing else.
@@ -282,14 +289,15 @@ struct StepLoads {
                                                           const RowOfStep& row_of_step) {
     if (has_turn(values.count)) {
       const Mbarrier full = Smem::barrier(smem.control()->v_full[values.slot()]);
-      with_page_shift<Config>(args, [&](auto page_shift) {
-        using Boxes = TileBoxes<typename Shape::ValueSlot, Config, page_shift.kValue>;
+      using Slot = typename Shape::ValueSlot;
+      with_page_shift<Config, Slot>(args, [&](auto page_shift) {
+        using Boxes = TileBoxes<Slot, Config, page_shift.kValue>;
         const LoadedRow from = row_of_step();
         const auto page_of = pages_of_step<Boxes>(args, from, step);
         Smem::barrier(smem.control()->v_empty[values.slot()]).wait(values.phase() ^ 1);
-        if (elect_one()) announce_bytes<typename Shape::ValueSlot>(full, step);
-        load_sequence_step<Boxes>(values_of_sequence<Config>(args, from.b, from.kv_head), step,
-                                  page_of, from.n_k, smem.values(values.slot()), full);
+        if (elect_one()) announce_bytes<Slot>(full, step);
+        load_sequence_step<Boxes>(values_of_sequence<Config>(args, from.b, from.kv_head, from.n_k),
+                                  step, page_of, from.n_k, smem.values(values.slot()), full);
       });
     }
     values.advance();

@@ -87,7 +87,8 @@ class TileGateProducer {
     if constexpr (!attends_to_pages<Config>()) {
       return 0;
     } else {
-      return page_of_lane<Config>(args_, row, step, page_shift_of(args_.sequences));
+      return page_of_lane<Config, typename Shape::ValueSlot>(args_, row, step,
+                                                             page_shift_of(args_.sequences));
     }
   }
 
@@ -150,10 +151,10 @@ class TileGateProducer {
     const Mbarrier full = Smem::barrier(smem_.control()->v_full[loads.values.slot()]);
     if constexpr (has_sequence_tiles<Config>()) {
       if (elect_one()) loads.template announce_bytes<Slot>(full, step, wanted);
-      with_page_shift<Config>(args_, [&](auto page_shift) {
+      with_page_shift<Config, Slot>(args_, [&](auto page_shift) {
         load_sequence_step<TileBoxes<Slot, Config, page_shift.kValue>>(
-            values_of_sequence<Config>(args_, row.b, row.kv_head), step, PagesOfLanes{page},
-            row.n_k, smem_.values(loads.values.slot()), full, wanted);
+            values_of_sequence<Config>(args_, row.b, row.kv_head, row.n_k), step,
+            PagesOfLanes{page}, row.n_k, smem_.values(loads.values.slot()), full, wanted);
       });
     } else if (elect_one()) {
       loads.template load_step<Slot>(args_.maps.v, smem_.values(loads.values.slot()), full, step,

@@ -25,13 +25,15 @@ struct PackedWarp {
   }
 };
 
-template <class Config>
-__device__ __forceinline__ typename Config::Element* output_row(const AttendArgs& attend,
+template <class Config, class Args>
+__device__ __forceinline__ typename Config::Element* output_row(const Args& args,
                                                                 const SequenceTile& row, int q,
                                                                 int h) {
-  const TensorArg& o = attend.o;
-  auto* const data = static_cast<typename Config::Element*>(o.data) + h * o.stride_h;
-  return data + first_result<Config>(row.b, row.q_begin, o.stride_b, o.stride_n) + q * o.stride_n;
+  using Element = typename Config::Element;
+  const TensorArg& o = args.attend.o;
+  auto* const data = static_cast<Element*>(o.data) + h * o.stride_h;
+  return data + first_result<Config, Element>(args, row.b, row.q_begin, o.stride_b, o.stride_n) +
+         q * o.stride_n;
 }
 
 /// Items of a row's work tile, in a register that the compiler knows to be the same in all lanes:
@@ -52,8 +54,8 @@ __device__ __forceinline__ void clear_packed_rows(const Args& args, const Sequen
     const PackedRow one =
         packed_row(args, row, at.place<Config>(), at.warp * kWarpRows + n / kChunks);
     if (one.exists)
-      *reinterpret_cast<uint4*>(output_row<Config>(args.attend, row, one.q, one.h) +
-                                n % kChunks * 8) = make_uint4(0, 0, 0, 0);
+      *reinterpret_cast<uint4*>(output_row<Config>(args, row, one.q, one.h) + n % kChunks * 8) =
+          make_uint4(0, 0, 0, 0);
   }
   __syncwarp();
 }
@@ -159,7 +161,7 @@ __device__ __forceinline__ void merge_row(const Args& args, const SequenceTile& 
   const CombinedRow combined{row.b, h, q, 0};
   const float sum = combined_sum<Config, Hooks>(args, combined, shares);
   const float inverse = sum == 0.0f ? 0.0f : 1.0f / sum;
-  Element* target = output_row<Config>(args.attend, row, q, h) + lane_index() * 2;
+  Element* target = output_row<Config>(args, row, q, h) + lane_index() * 2;
 #pragma unroll
   for (int n = 0; n < kPairs; ++n) {
     if (has_pair(n))
@@ -167,8 +169,8 @@ __device__ __forceinline__ void merge_row(const Args& args, const SequenceTile& 
   }
   if (!Config::kWritesLse || args.attend.lse.data == nullptr || lane_index() != 0) return;
   const LseArg& to = args.attend.lse;
-  to.data[h * to.stride_h + first_result<Config>(row.b, row.q_begin, to.stride_b, 1) + q] =
-      combined_lse<Config, Hooks>(args, combined, shares);
+  to.data[h * to.stride_h + first_result<Config, float>(args, row.b, row.q_begin, to.stride_b, 1) +
+          q] = combined_lse<Config, Hooks>(args, combined, shares);
 }
 
 /// Behind write_packed_partials, by the whole warp.

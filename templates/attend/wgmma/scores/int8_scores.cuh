@@ -71,6 +71,30 @@ __device__ __forceinline__ void find_logit_maxima(float (&maxima)[2],
   }
 }
 
+/// Where the scales of keys lie. Those of one shape are an argument, which takes no register; of a
+/// batch of sequences each has its own.
+template <class Config, bool kIsOfSequence = has_sequence_tiles<Config>()>
+struct KeyScales {
+  template <class Args>
+  __device__ __forceinline__ void begin_row(const Args&, int) {}
+  template <class Args>
+  __device__ __forceinline__ const float* of(const Args& args) const {
+    return args.predict.k_scale;
+  }
+};
+template <class Config>
+struct KeyScales<Config, true> {
+  const float* scales;
+  template <class Args>
+  __device__ __forceinline__ void begin_row(const Args& args, int b) {
+    scales = prepared_of<Config>(args, args.predict.k_scale, b);
+  }
+  template <class Args>
+  __device__ __forceinline__ const float* of(const Args&) const {
+    return scales;
+  }
+};
+
 /// Scales and biases of int8 queries and keys. Numbering: Quantise in compiler/ir/program.hpp.
 template <class Config>
 class QuantisedScores {
@@ -82,17 +106,21 @@ class QuantisedScores {
   __device__ __forceinline__ void begin_row(const Args& args, const WorkTile& row, int warp,
                                             int first_row) {
     const auto& predict = args.predict;
-    const long long head = static_cast<long long>(row.b) * row.n_h + row.h;
+    const long long head = prepared_head<Config>(row.b, row.h, row.n_h);
     constexpr int kTileWarps = Config::kTileQ / kWarpRows;
     int group = row.i;
     if constexpr (Config::kQkGroup == QuantGroup::kWarp) group = row.i * kTileWarps + warp;
     if constexpr (Units::kByThread) group = (row.i * kTileWarps + warp) * 8 + lane_index() / 4;
     const int heads_per_kv = args.attend.heads_per_kv;
-    const int head_kv = row.b * (row.n_h / heads_per_kv) + row.h / heads_per_kv;
+    const int head_kv = static_cast<int>(
+        prepared_head<Config>(row.b, row.h / heads_per_kv, row.n_h / heads_per_kv));
     first_group_ = head_kv * predict.k_groups + (Units::kByThread ? lane_index() % 4 : 0);
-    query_scale_ = predict.q_scale[head * predict.q_groups + group];
+    key_scales_.begin_row(args, row.b);
+    query_scale_ =
+        prepared_of<Config>(args, predict.q_scale, row.b)[head * predict.q_groups + group];
     if constexpr (Config::kHasRowBias) {
-      const float* bias = predict.row_bias + head * predict.q_padded + first_row + lane_index() / 4;
+      const float* bias = prepared_of<Config>(args, predict.row_bias, row.b) +
+                          head * predict.q_padded + first_row + lane_index() / 4;
       row_bias_[0] = bias[0];
       row_bias_[1] = bias[8];
     }
@@ -108,7 +136,7 @@ class QuantisedScores {
       const TileRef tile = step.tiles[n / kOfTile];
       int group = (tile.exists() ? tile.index() : 0) * kOfTile + n % kOfTile;
       if constexpr (Units::kByThread) group *= 4;
-      units.scale[n] = __ldg(args.predict.k_scale + first_group_ + group);
+      units.scale[n] = __ldg(key_scales_.of(args) + first_group_ + group);
     }
     return units;
   }
@@ -124,6 +152,7 @@ class QuantisedScores {
   }
 
  private:
+  KeyScales<Config> key_scales_;
   int first_group_;  ///< of keys, in all heads' scales
   float query_scale_;
   float row_bias_[2];  ///< of rows g and g + 8

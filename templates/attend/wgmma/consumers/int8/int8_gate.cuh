@@ -111,7 +111,7 @@ __device__ __forceinline__ void publish_votes(State& at, DueVotes<typename State
                                               const LaneVotes<typename State::Config>& votes,
                                               const typename State::Message& step, bool is_usual) {
   if constexpr (State::Shape::kVotesOnSteps) {
-    const WorkTile row = at.reload_row();
+    const typename State::Row row = at.reload_row();
     due.counts = due.there = 0;
 #pragma unroll
     for (int g = 0; g < State::Shape::kGroups; ++g) {
