@@ -57,6 +57,13 @@ struct FourConsumersSmem {
   }
 };
 
+/// Has the block queries? Of a batch of one length all blocks have.
+template <class Config, class Shape, class Args>
+__device__ __forceinline__ bool has_rows(const Args& args) {
+  return !is_beyond<Config>(block_index(),
+                            args.attend.n_h * ceil_div(args.attend.n_q, Shape::kRows));
+}
+
 /// The queries of a block: from the last on, since under a causal mask those see the most.
 template <class Config, class Shape, class Args>
 __device__ __forceinline__ KeepRow rows_of_block(const Args& args) {

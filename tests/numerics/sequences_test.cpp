@@ -115,7 +115,7 @@ TEST(Sequences, AnyBatchAgreesWithTheOracle) {
       c.lengths.emplace_back(pick(0, 2) == 0 ? few : std::min(pick(0, most), 300), n_k);
     }
     SCOPED_TRACE(testing::Message() << "run " << n << ": " << c.text());
-    SequenceBatch batch(engine().is_cuda, c, static_cast<std::uint32_t>(random()));
+    SequenceBatch batch(engine().is_cuda, c.fitting_order(), static_cast<std::uint32_t>(random()));
     EXPECT_EQ(launch(batch), "");
   }
 }

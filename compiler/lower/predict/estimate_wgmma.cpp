@@ -60,8 +60,10 @@ std::vector<ConfigField> exact_config(const EstimateParts& parts) {
 }
 
 /// Few keys to wait for and much to wait: as many as there is shared memory for.
-Chosen<int> reference_blocks(const Estimate& estimate) {
-  if (estimate.tile_q != kWarpgroupRows) return one_resident_block();
+Chosen<int> reference_blocks(const EstimateParts& parts) {
+  if (parts.estimate.tile_q != kWarpgroupRows) return one_resident_block();
+  if (parts.plan.program.batch == BatchLayout::kPages)
+    return {3, Origin::kDerived, "few keys and long waits, but pages take registers"};
   return {4, Origin::kDerived, "few keys and long waits, so as many as shared memory holds"};
 }
 
@@ -102,7 +104,7 @@ Kernels token_pair_kernels(const EstimateParts& parts) {
                   .smem_bytes = {estimate_block_smem_bytes(parts.estimate, parts.rows, head_dim),
                                  Origin::kDerived,
                                  estimate_block_smem_formula(parts.estimate, parts.rows, head_dim)},
-                  .resident_blocks = reference_blocks(parts.estimate),
+                  .resident_blocks = reference_blocks(parts),
                   .slots = {references()}};
     add_token_operands(parts, kernel);
     kernels.push_back(std::move(kernel));

@@ -72,7 +72,6 @@ std::string objection_to_tokens(const Program& program, const PredictStep& step)
   const Estimate& estimate = *step.estimate;
   const auto reads = [&](Variable variable) { return uses(step.select->keep, variable); };
   if (step.select != last_step(program).select) return "one of several steps";
-  if (program.batch != BatchLayout::kUniform) return "its keys are of one length";
   if (estimate.rows.kind != SummaryKind::kTokens || estimate.columns.kind != SummaryKind::kTokens)
     return "wgmma compares tokens with tokens, or cells with cells";
   if (std::ranges::count(kHeadDims, program.head_dim) == 0)
@@ -80,7 +79,10 @@ std::string objection_to_tokens(const Program& program, const PredictStep& step)
   if (!estimate.exclude.empty()) return "predictor.estimate.exclude: asked before each product";
   if (reads(Variable::kScore)) return "predictor.keep: reads a tile's largest logit";
   const bool has_integers = estimate.bits <= kByteBits;
-  if (has_integers && estimate.normalise == Normalise::kSoftmax) return objection_to_sums(estimate);
+  if (!has_integers && program.batch == BatchLayout::kPages) return "its keys lie as rows";
+  if (has_integers && estimate.normalise == Normalise::kSoftmax)
+    return program.batch == BatchLayout::kUniform ? objection_to_sums(estimate)
+                                                  : "its rows are of one length";
   if (estimate.reduce != Reduce::kMax) return "wgmma finds the largest weight of a tile";
   if (reads(Variable::kRank) || reads(Variable::kMassBefore) || reads(Variable::kPMax))
     return "predictor.keep: reads more than p";

@@ -210,6 +210,7 @@ __device__ __forceinline__ void predict_exact_largest(const Args& args) {
   extern __shared__ __align__(1024) unsigned char exact_smem[];
   using Shape = ExactShape<Config>;
   const ExactSmem<Config> smem{exact_smem};
+  if (!has_rows<Config, Shape>(args)) return;
   const KeepRow block = rows_of_block<Config, Shape>(args);
   prepare_exact(smem);
   if (warp_index() < Shape::kWarps) {

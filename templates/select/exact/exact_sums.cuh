@@ -204,6 +204,7 @@ __device__ __forceinline__ void predict_exact_sums(const Args& args) {
   static_assert(kIsReference || Config::kNormalise == Normalise::kSoftmax);
   using Sums = ExactSums<Config, Hooks, Args, kIsReference>;
   const ExactSmem<Config> smem{exact_smem};
+  if (!has_rows<Config, Shape>(args)) return;
   const KeepRow block = rows_of_block<Config, Shape>(args);
   prepare_exact(smem);
   if (warp_index() < Shape::kWarps) {

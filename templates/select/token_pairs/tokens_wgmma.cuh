@@ -215,6 +215,7 @@ __device__ __forceinline__ void predict_token_pairs(const Args& args) {
   extern __shared__ __align__(1024) unsigned char token_pair_smem[];
   using Shape = TokenPairShape<Config>;
   const TokenPairSmem<Config> smem{token_pair_smem};
+  if (!has_rows<Config, Shape>(args)) return;
   const KeepRow block = rows_of_block<Config, Shape>(args);
   prepare_pairs<Config>(args, smem, block);
   if (warp_index() < Shape::kWarps) {

@@ -79,6 +79,7 @@ const std::vector<std::string>& tiled_sequence_variants() {
                                     "sparge-topk",
                                     "external-mask",
                                     "sparge-video",
+                                    "columns-of-pairs",
                                     "int8-dilated",
                                     "int8-tile-gate",
                                     "int8-lists-64x64-e4m3-unmasked",
