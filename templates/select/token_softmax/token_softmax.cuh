@@ -4,7 +4,7 @@
 //
 // A block takes one query tile after the other and walks along its keys once. Of each run, which is
 // a tile or 64 keys of it, it stores the weight of each row: the largest exponential, or their sum.
-// When the rows' sums are known, one thread finds p of a tile from those, and the block decides.
+// When the rows' sums are known, each warp finds p of 32 tiles from those, and the block decides.
 //
 //   predict.scores  [block][place of the row][run][query of the tile]  weights, in log2
 //                   [block][plane][tile]  p, and the order of the tiles, where `keep` asks for it
@@ -13,6 +13,7 @@
 #pragma once
 
 #include "arch/multiply/wgmma_8bit.cuh"
+#include "base/pin.cuh"
 #include "select/token_softmax/token_softmax_producer.cuh"
 #include "select/token_softmax/token_softmax_rows.cuh"
 
@@ -28,6 +29,7 @@ class TokenSoftmaxConsumer {
   using Sums = typename Rows::Sums;
   using Ring = RingPosition<Shape::kStages>;
   using Team = DecidingTeam<Config>;
+  using Turn = SoftmaxTurn<Shape::kWarpgroups>;
 
  public:
   __device__ __forceinline__ TokenSoftmaxConsumer(const Args& args, const Smem& smem)
@@ -39,6 +41,7 @@ class TokenSoftmaxConsumer {
         keys_(Shape::KeyPanel::along_rows(uniform_over_warp(smem.keys(0)))) {}
 
   __device__ __forceinline__ void run() {
+    Turn::begin();
     Ring at;
     int place = 0;
 #pragma unroll 1
@@ -84,6 +87,7 @@ class TokenSoftmaxConsumer {
   /// which is not released yet. Returns how many tiles the row sees.
   __device__ __forceinline__ int take_steps(Rows& rows, Ring& at, int tiles, int place) const {
     Sums sums;
+    float* const stored = stored_weights(rows, place);
     multiply(sums, at);
     await_product(sums);
     // The next product is under way while the weights are stored, and before the loop begins again
@@ -91,12 +95,15 @@ class TokenSoftmaxConsumer {
     // behind the last step comes its own product once more, which nobody takes.
 #pragma unroll 1
     while (true) {
-      rows.take(sums, smem_.control(), at.slot());
       Ring next = at;
       if (tiles == 0) next.advance();
-      const int next_tiles = await(next).tiles;
+      // Then the product needs no more than the end of the exponentials.
+      int next_tiles = 0;
+      if constexpr (Shape::kAwaitsEarly) next_tiles = await(next).tiles;
+      rows.take(sums, smem_.control(), at.slot());
+      if constexpr (!Shape::kAwaitsEarly) next_tiles = await(next).tiles;
       multiply(sums, next);
-      store(rows, at.slot(), place);
+      store(rows, at.slot(), stored);
       if (tiles == 0) smem_.release(at);
       await_product(sums);
       if (tiles != 0) return tiles;
@@ -111,15 +118,22 @@ class TokenSoftmaxConsumer {
     fence_accumulator(sums[1]);
   }
 
+  /// Where the lane stores weights of the row's first run. Pinned, because the compiler would work
+  /// it out in every step, and there the next product waits.
+  __device__ __forceinline__ float* stored_weights(const Rows& rows, int place) const {
+    const char* first = reinterpret_cast<const char*>(weights_of_row(place) + rows.in_tile(0));
+    pin(first);
+    return reinterpret_cast<float*>(const_cast<char*>(first));
+  }
+
   /// The weights of the step in a slot, by run and row.
-  __device__ __forceinline__ void store(const Rows& rows, u32 slot, int place) const {
+  __device__ __forceinline__ void store(const Rows& rows, u32 slot, float* first) const {
     const auto stored = rows.share_weights();
-    float* const of_row = weights_of_row(place);
 #pragma unroll
     for (int n = 0; n < stored.kCount; ++n) {
       const int key = smem_.control().messages[slot].key[stored.run(n)];
       if (key >= args_.attend.n_k) continue;
-      of_row[weights_place(key) + rows.in_tile(stored.row(n))] = stored.log2_weight[n];
+      first[weights_place(key) + 8 * stored.row(n)] = stored.log2_weight[n];
     }
   }
 
@@ -129,14 +143,11 @@ class TokenSoftmaxConsumer {
   __device__ __forceinline__ void multiply(Sums& sums, const Ring& at) const {
     const int first = static_cast<int>(at.slot()) * Shape::kKeyBytes;
     wgmma_begin();
+    auto& all = reinterpret_cast<int(&)[Shape::kParts * Shape::kBlocks][4]>(sums);
 #pragma unroll
-    for (int part = 0; part < Shape::kParts; ++part) {
-#pragma unroll
-      for (int step = 0; step < Config::kHeadDim / 32; ++step) {
-        const int place = Shape::KeyPanel::along_step(step, part * Shape::kPartKeys);
-        wgmma_from_smem_s8(sums[part], queries_.at(Shape::QueryPanel::along_step(step)),
-                           keys_.at(first + place), step != 0);
-      }
+    for (int step = 0; step < Config::kHeadDim / 32; ++step) {
+      wgmma_from_smem_s8(all, queries_.at(Shape::QueryPanel::along_step(step)),
+                         keys_.at(first + Shape::KeyPanel::along_step(step)), step != 0);
     }
     wgmma_commit();
   }
@@ -146,35 +157,36 @@ class TokenSoftmaxConsumer {
     if constexpr (Shape::kOrders) {
       auto& control = smem_.control();
       float* const p = planes();
-      const float share = row_share(place);
-#pragma unroll 1
-      for (int j = thread_index(); j < args_.predict.keep_k_tiles; j += Shape::kConsumers)
-        p[j] = sees_tile<Config, Hooks>(args_, row, j) ? find_p(j, place, share) : 0.0f;
+      for_each_word(row, place, [&](int, int j, bool, float p_of_tile) {
+        if (j < args_.predict.keep_k_tiles) p[j] = p_of_tile;
+      });
       Team::sync();
       int* const order = reinterpret_cast<int*>(p + args_.predict.keep_k_tiles);
       decide_row<Config, Hooks>(args_, row, p, nullptr, order, control.order, control.select);
       Team::sync();
     } else {
-      decide_by_words(row, visible, place);
+      unsigned* const kept = kept_words<Config>(args_, row);
+      for_each_word(row, place, [&](int word, int j, bool is_seen, float p) {
+        TileValue value;
+        value.p = p;
+        const bool keep = is_seen && keeps_tile<Config, Hooks>(args_, row, j, value, visible);
+        const u32 bits = __ballot_sync(kAllLanes, keep);
+        if (lane_index() == 0) kept[word] = bits;
+      });
     }
   }
 
-  /// A warp decides 32 tiles, a word of the kept bits, a lane one of them.
-  __device__ __forceinline__ void decide_by_words(const KeepRow& row, int visible,
-                                                  int place) const {
-    unsigned* const kept = kept_words<Config>(args_, row);
+  /// Calls take(word, j, is_seen, p) for each word of 32 tiles that is the warp's; j: the lane's
+  /// tile, with its p, which is 0 unless the row sees it.
+  template <class Take>
+  __device__ __forceinline__ void for_each_word(const KeepRow& row, int place,
+                                                const Take& take) const {
     const float share = row_share(place);
 #pragma unroll 1
     for (int word = warp_index(); word < args_.predict.keep_words; word += Shape::kWarps) {
-      bool keep = false;
-      if ((seen_tiles<Config, Hooks>(args_, row, word) >> lane_index() & 1) != 0) {
-        const int j = word * 32 + lane_index();
-        TileValue value;
-        value.p = find_p(j, place, share);
-        keep = keeps_tile<Config, Hooks>(args_, row, j, value, visible);
-      }
-      const u32 bits = __ballot_sync(kAllLanes, keep);
-      if (lane_index() == 0) kept[word] = bits;
+      const u32 seen = seen_tiles<Config, Hooks>(args_, row, word);
+      const float p = seen != 0 ? find_p(seen, word, place, share) : 0.0f;
+      take(word, word * 32 + lane_index(), (seen >> lane_index() & 1) != 0, p);
     }
   }
 
@@ -189,27 +201,72 @@ class TokenSoftmaxConsumer {
     return rows > 0 ? 1.0f / static_cast<float>(rows) : 1.0f;
   }
 
-  /// p of tile j of the row: the largest weight, or their sum.
-  __device__ __forceinline__ float find_p(int j, int place, float share) const {
-    const float* const of_tile = weights_of_row(place) + weights_place(j * Config::kTileK);
-    const auto& log2_sum = smem_.control().log2_sum[place];
+  /// p of a word's tiles that are seen, of each in its lane; 0 of others. By a whole warp.
+  ///
+  /// Half a warp reads a tile, so that a request is whole lines; if lanes read tiles of their own,
+  /// each would be 32. Each lane then has a part of 16 tiles, and the exchange leaves it one of
+  /// them.
+  __device__ __forceinline__ float find_p(u32 seen, int word, int place, float share) const {
+    constexpr int kTiles = 16, kAtOnce = 4;
+    const int j = word * 32 + lane_index() / kTiles * kTiles;
+    const u32 of_half = seen >> lane_index() / kTiles * kTiles;
+    const float* const first =
+        weights_of_row(place) + weights_place(j * Config::kTileK) + lane_index() % kTiles * 4;
+    float parts[kTiles];
+#pragma unroll
+    for (int n = 0; n < kTiles; n += kAtOnce) {
+      constexpr u32 kOfBoth = ((1u << kAtOnce) - 1) * 0x10001u;
+#pragma unroll
+      for (int i = n; i < n + kAtOnce; ++i) parts[i] = Config::kSums ? 0.0f : -kInfinity;
+      if ((seen & kOfBoth << n) == 0) continue;
+#pragma unroll
+      for (int i = n; i < n + kAtOnce; ++i)
+        parts[i] = part_of_tile(first + i * kWeightsOfTile, j + i, (of_half >> i & 1) != 0, place);
+    }
+    share_parts<kTiles / 2>(parts);
+    return Config::kSums ? parts[0] * share : exp2_approx(parts[0]);
+  }
+
+  /// Lanes `kLanes` apart have parts of the same tiles, twice as many. Each gives half of them
+  /// away, and merges the other half with what it is given; and so on, until one is left.
+  template <int kLanes>
+  __device__ __forceinline__ static void share_parts(float (&parts)[2 * kLanes]) {
+    const bool takes_second = (lane_index() & kLanes) != 0;
+    float half[kLanes];
+#pragma unroll
+    for (int n = 0; n < kLanes; ++n) {
+      const float first = parts[n], second = parts[n + kLanes];
+      const float given = __shfl_xor_sync(kAllLanes, takes_second ? first : second, kLanes);
+      const float own = takes_second ? second : first;
+      half[n] = Config::kSums ? own + given : fmaxf(own, given);
+    }
+    if constexpr (kLanes > 1) share_parts<kLanes / 2>(half);
+    parts[0] = half[0];
+  }
+
+  /// Of the tile's weights those that the lane reads: their largest, relative to the sums of their
+  /// rows, or their sum.
+  __device__ __forceinline__ float part_of_tile(const float* weights, int j, bool is_seen,
+                                                int place) const {
+    const float* const sums = smem_.control().log2_sum[place] + lane_index() % 16 * 4;
     float largest = -kInfinity, sum = 0.0f;
-#pragma unroll 1
-    for (int run = 0; run < Shape::kRunsOfTile; ++run) {
-#pragma unroll 8
-      for (int r = 0; r < Config::kTileQ; r += 4) {
-        const float4 x = *reinterpret_cast<const float4*>(of_tile + run * Config::kTileQ + r);
-        const float4 all = *reinterpret_cast<const float4*>(&log2_sum[r]);
-        if constexpr (Config::kSums) {
-          sum += probability(x.x, all.x) + probability(x.y, all.y) + probability(x.z, all.z) +
-                 probability(x.w, all.w);
-        } else {
-          largest = fmaxf(largest,
-                          fmaxf(fmaxf(x.x - all.x, x.y - all.y), fmaxf(x.z - all.z, x.w - all.w)));
-        }
+#pragma unroll
+    for (int at = 0; at < kWeightsOfTile; at += 64) {
+      const int key = j * Config::kTileK + at / Config::kTileQ * Shape::kRunKeys;
+      float4 x = {-kInfinity, -kInfinity, -kInfinity, -kInfinity};
+      // Of a run past the end there are no weights.
+      if (is_seen && (Shape::kRunsOfTile == 1 || key < args_.attend.n_k))
+        x = *reinterpret_cast<const float4*>(weights + at);
+      const float4 all = *reinterpret_cast<const float4*>(sums + at % Config::kTileQ);
+      if constexpr (Config::kSums) {
+        sum += (probability(x.x, all.x) + probability(x.y, all.y)) +
+               (probability(x.z, all.z) + probability(x.w, all.w));
+      } else {
+        largest =
+            fmaxf(largest, fmaxf(fmaxf(x.x - all.x, x.y - all.y), fmaxf(x.z - all.z, x.w - all.w)));
       }
     }
-    return Config::kSums ? sum * share : exp2_approx(largest);
+    return Config::kSums ? sum : largest;
   }
 
   /// Of a row that takes no part there is none, whatever its weight.
@@ -219,7 +276,7 @@ class TokenSoftmaxConsumer {
 
   /// Where those of the run that begins at `key` are among those of the row.
   __device__ __forceinline__ static int weights_place(int key) {
-    return key / Shape::kRunKeys * Config::kTileQ;
+    return static_cast<int>(static_cast<u32>(key) / Shape::kRunKeys * Config::kTileQ);
   }
   /// Of the block, in that place.
   __device__ __forceinline__ float* weights_of_row(int place) const {
@@ -234,8 +291,11 @@ class TokenSoftmaxConsumer {
            static_cast<long long>(block_index()) * kPlanes * args_.predict.keep_k_tiles;
   }
   __device__ __forceinline__ int weights_of_place() const {
-    return args_.predict.keep_k_tiles * (Shape::kRunsOfTile * Config::kTileQ);
+    return args_.predict.keep_k_tiles * kWeightsOfTile;
   }
+  static constexpr int kWeightsOfTile = Shape::kRunsOfTile * Config::kTileQ;
+  static_assert(kWeightsOfTile % 64 == 0);
+
   const Args& args_;
   const Smem smem_;
   const OperandDescriptor queries_;  ///< of the warpgroup

@@ -98,9 +98,13 @@ class TokenSoftmaxProducer {
       }
       if (key >= 0) key = walk.next();
       is_last = key < 0;
-      ring_.await_slot();
       const int first = __shfl_sync(kAllLanes, own, 0);
-      if (first >= 0) load_step(own < args_.attend.n_k ? own : first);
+      const int there = own < args_.attend.n_k ? own : first;
+      Numbers numbers[Shape::kParts] = {};
+      // Under way while consumers still have the slot.
+      if (first >= 0) read_numbers(numbers, there);
+      ring_.await_slot();
+      if (first >= 0) load_step(numbers, there);
       cp_async_commit();
       const bool is_partial = lane_index() < Shape::kRuns && is_partial_run(row, own);
       write_message(number, own, is_last ? walk.tiles() : 0, __any_sync(kAllLanes, is_partial));
@@ -141,19 +145,16 @@ class TokenSoftmaxProducer {
   }
 
   /// `key`: the first of run n, from lane n.
-  __device__ __forceinline__ void load_step(int key) const {
-#pragma unroll 1
-    for (int part = 0; part < Shape::kParts; ++part) {
-      const Numbers numbers = read_numbers(key, part);
+  __device__ __forceinline__ void load_step(const Numbers (&numbers)[Shape::kParts],
+                                            int key) const {
 #pragma unroll
-      for (int n = 0; n < Shape::kRunsOfPart; ++n) {
-        const int run = part * Shape::kRunsOfPart + n;
-        const long long first = __shfl_sync(kAllLanes, key, run);
-        copy<RunTile>(smem_.keys(ring_.slot()) + static_cast<u32>(run * RunTile::kBytes),
-                      keys_ + first * Config::kHeadDim);
-      }
-      write_numbers(numbers, part);
+    for (int run = 0; run < Shape::kRuns; ++run) {
+      const long long first = __shfl_sync(kAllLanes, key, run);
+      copy<RunTile>(smem_.keys(ring_.slot()) + static_cast<u32>(run * RunTile::kBytes),
+                    keys_ + first * Config::kHeadDim);
     }
+#pragma unroll
+    for (int part = 0; part < Shape::kParts; ++part) write_numbers(numbers[part], part);
   }
 
   /// Rows of integers are contiguous, in memory and in shared memory alike: a pass copies 512
@@ -164,27 +165,28 @@ class TokenSoftmaxProducer {
     constexpr int kPassBytes = 32 * 16, kPassRows = kPassBytes / Tile::kRowBytes;
     static_assert(Tile::kBytes % (2 * kPassBytes) == 0 && 2 * kPassRows % 8 == 0);
     constexpr u32 kPermuted = Tile::phase(kPassRows) * 16;
-    u32 even = tile + Tile::offset(lane_index() / Tile::kChunks, lane_index() % Tile::kChunks);
-    u32 odd = (even ^ kPermuted) + kPassBytes;
-#pragma unroll 4
+    const u32 even =
+        tile + Tile::offset(lane_index() / Tile::kChunks, lane_index() % Tile::kChunks);
+    const u32 odd = (even ^ kPermuted) + kPassBytes;
+#pragma unroll
     for (int pass = 0; pass < Tile::kBytes; pass += 2 * kPassBytes) {
-      cp_async_16(even, source, true);
-      cp_async_16(odd, source + kPassBytes, true);
-      even += 2 * kPassBytes, odd += 2 * kPassBytes;
-      source += 2 * kPassBytes;
+      cp_async_16(even + pass, source + pass, true);
+      cp_async_16(odd + pass, source + pass + kPassBytes, true);
     }
   }
 
   /// Keys past the end have scales that were never written; the mask hides them.
-  __device__ __forceinline__ Numbers read_numbers(int key, int part) const {
-    Numbers numbers = {{0.0f, 0.0f}, 0.0f};
-    // Of the part: the lane's unit, where it has one, and its two keys.
-    const int of_unit = unit() % Shape::kUnits * Shape::kUnitKeys, of_pair = lane_index() * 2;
-    const int k = key_in_part(key, part, of_unit) + quad_lane() * 2;
-    if (lane_index() < 4 * Shape::kUnits) numbers.scale = scale_[Shape::KeyGroups::of(k)];
-    if constexpr (Config::kHasColumnBias)
-      numbers.bias = *reinterpret_cast<const float2*>(bias_ + key_in_part(key, part, of_pair));
-    return numbers;
+  __device__ __forceinline__ void read_numbers(Numbers (&numbers)[Shape::kParts], int key) const {
+#pragma unroll
+    for (int part = 0; part < Shape::kParts; ++part) {
+      // Of the part: the lane's unit, where it has one, and its two keys.
+      const int of_unit = unit() % Shape::kUnits * Shape::kUnitKeys, of_pair = lane_index() * 2;
+      const int k = key_in_part(key, part, of_unit) + quad_lane() * 2;
+      if (lane_index() < 4 * Shape::kUnits) numbers[part].scale = scale_[Shape::KeyGroups::of(k)];
+      if constexpr (Config::kHasColumnBias)
+        numbers[part].bias =
+            *reinterpret_cast<const float2*>(bias_ + key_in_part(key, part, of_pair));
+    }
   }
   /// By the whole warp; each lane asks for another place.
   __device__ __forceinline__ static int key_in_part(int key, int part, int place) {
@@ -198,8 +200,9 @@ class TokenSoftmaxProducer {
       control.scale[ring_.slot()][quad_lane()][part][unit()] = numbers.scale;
     if constexpr (Config::kHasColumnBias) {
       const float to_log2 = args_.attend.scale * Config::kTemperature * kLog2E;
-      *reinterpret_cast<float2*>(&control.bias[ring_.slot()][part][lane_index() * 2]) = {
-          numbers.bias.x * to_log2, numbers.bias.y * to_log2};
+      // Of the four lanes that share rows, that which has these keys, and the accumulator.
+      auto& of_pair = control.bias[ring_.slot()][part][quad_lane()][lane_index() / 4];
+      *reinterpret_cast<float2*>(of_pair) = {numbers.bias.x * to_log2, numbers.bias.y * to_log2};
     }
   }
 

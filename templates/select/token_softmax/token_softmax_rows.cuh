@@ -51,6 +51,7 @@ class TokenSoftmaxRows {
   using Shape = TokenSoftmaxShape<Config>;
   using Control = typename Shape::Control;
   using Message = typename Shape::Message;
+  using Turn = SoftmaxTurn<Shape::kWarpgroups>;
   static constexpr int kBlocks = Shape::kParts * Shape::kBlocks;  ///< of 8 keys, in a step
   static constexpr int kBlocksOfRun = Shape::kRunKeys / 8;
   using Logits = float[kBlocks][4];
@@ -81,17 +82,18 @@ class TokenSoftmaxRows {
   /// Takes the products of the step in a slot.
   __device__ __forceinline__ void take(const Sums& sums, const Control& control, u32 slot) {
     const Message& message = control.messages[slot];
+    const bool is_plain = message.is_partial == 0 && is_plain_;
     Logits logits;
-    bool is_taken = false;
-    // Scaled in either branch: the compiler then mixes it with the exponentials that follow.
-    if (message.is_partial == 0 && is_plain_) {
-      scale(logits, sums, control, slot);
-      is_taken = take_plain(logits);
+    scale(logits, sums, control, slot);
+    Turn::await();
+    if (is_plain) {
+      const float2 of_rows = weigh<false>(logits);
+      Turn::pass();
+      if (add_plain(of_rows)) return;
+    } else {
+      Turn::pass();
     }
-    if (!is_taken) {
-      scale(logits, sums, control, slot);
-      take_any(logits, message);
-    }
+    take_any(logits, message);
   }
 
   /// What a lane of a quad has to store of the step that was taken; by whole warps.
@@ -122,19 +124,18 @@ class TokenSoftmaxRows {
  private:
   __device__ __forceinline__ int q(int r) const { return first_ + 8 * r; }
 
-  /// Where no row of the warp has a shift, and all keys are visible. False, and nothing is taken,
-  /// if an exponential is too large.
-  __device__ __forceinline__ bool take_plain(const Logits& logits) {
-    const float2 sums = weigh<false>(logits);
-    bool is_too_large = false;
+  /// Where no row of the warp has a shift, and all keys are visible: what was weighed belongs to
+  /// the sums. False, and they stay as they are, if an exponential is too large.
+  __device__ __forceinline__ bool add_plain(const float2& of_rows) {
+    // By their bits, which says it of NaN as well.
+    int largest = __float_as_int(weights_[0]);
 #pragma unroll
-    for (int n = 0; n < 2 * Shape::kRuns; ++n) {
-      // By their bits, which says it of NaN as well.
-      is_too_large |= __float_as_int(weights_[n]) > __float_as_int(Log2Sum::kMostExponential);
-    }
+    for (int n = 1; n < 2 * Shape::kRuns; ++n)
+      largest = larger(largest, __float_as_int(weights_[n]));
+    const bool is_too_large = largest > __float_as_int(Log2Sum::kMostExponential);
     if (__any_sync(kAllLanes, is_too_large)) return false;
-    rows_[0].sum += sums.x;
-    rows_[1].sum += sums.y;
+    rows_[0].sum += of_rows.x;
+    rows_[1].sum += of_rows.y;
     return true;
   }
 
@@ -179,8 +180,8 @@ class TokenSoftmaxRows {
           odd = is_first ? y : odd + y;
           if (n % kBlocksOfRun == kBlocksOfRun - 1) weight = even + odd;
         } else {
-          even += x;
-          odd += y;
+          even = n == 0 ? x : even + x;
+          odd = n == 0 ? y : odd + y;
           const int most = larger(__float_as_int(x), __float_as_int(y));
           weight = __int_as_float(is_first ? most : larger(__float_as_int(weight), most));
         }
@@ -214,20 +215,22 @@ class TokenSoftmaxRows {
   __device__ __forceinline__ void scale(Logits& logits, const Sums& sums, const Control& control,
                                         u32 slot) const {
 #pragma unroll
-    for (int n = 0; n < kBlocks; ++n) {
-      const int part = n / Shape::kBlocks, of_part = n % Shape::kBlocks * 8;
+    for (int n = 0; n < kBlocks; n += 2) {
+      const int part = n / Shape::kBlocks, block = n % Shape::kBlocks;
       const float unit =
-          unit_ * control.scale[slot][lane_index() % 4][part][of_part / Shape::kUnitKeys];
-      float2 added = {0.0f, 0.0f};
+          unit_ * control.scale[slot][lane_index() % 4][part][block * 8 / Shape::kUnitKeys];
+      float4 added = {0.0f, 0.0f, 0.0f, 0.0f};
       if constexpr (Config::kHasColumnBias)
-        added = *reinterpret_cast<const float2*>(
-            &control.bias[slot][part][of_part + lane_index() % 4 * 2]);
+        added = *reinterpret_cast<const float4*>(control.bias[slot][part][lane_index() % 4][block]);
 #pragma unroll
-      for (int i = 0; i < 4; ++i)
-        logits[n][i] = fmaf(static_cast<float>(sums[part][n % Shape::kBlocks][i]), unit,
-                            i % 2 == 0 ? added.x : added.y);
+      for (int i = 0; i < 4; ++i) {
+        const int first = sums[part][block][i], second = sums[part][block + 1][i];
+        logits[n][i] = fmaf(static_cast<float>(first), unit, i % 2 == 0 ? added.x : added.y);
+        logits[n + 1][i] = fmaf(static_cast<float>(second), unit, i % 2 == 0 ? added.z : added.w);
+      }
     }
   }
+  static_assert(Shape::kUnitKeys % 16 == 0);
 
   __device__ __forceinline__ void hide(Logits& logits, const Message& message) const {
     const auto mask_parts = prepare_mask<Hooks>(args_, row_.h, row_.b);

@@ -18,16 +18,18 @@
 // queries too.
 //
 // A warpgroup reduces a product before it issues the next; until then the tensor cores compute
-// those of the other warpgroups. It waits for the other one of its block only at the end of a row:
-// both publish their sums (`log2_sum`), pass their barrier, and decide. Sums, and the weights in
-// global memory, have two places that rows take in turns: a warpgroup that is a row ahead writes
-// the other one, and it can be no further ahead, because of that barrier.
+// those of the other warpgroups. The warpgroups of a block take turns at the exponentials. At the
+// end of a row they wait for one another: both publish their sums (`log2_sum`), pass their barrier,
+// and decide. Sums, and the weights in global memory, have two places that rows take in turns: a
+// warpgroup that is a row ahead writes the other one, and it can be no further ahead, because of
+// that barrier.
 #pragma once
 
 #include "arch/copy/mbarrier.cuh"
 #include "arch/copy/tma.cuh"
 #include "arch/warpgroup.cuh"
 #include "base/kinds.cuh"
+#include "base/pin.cuh"
 #include "quantise/groups.cuh"
 #include "select/four_consumers.cuh"
 #include "select/keep/decide_row.cuh"
@@ -53,6 +55,9 @@ struct TokenSoftmaxShape {
   static constexpr int kUnitKeys = smaller(kRunKeys, 32), kUnits = kPartKeys / kUnitKeys;
   /// Places for rows in turns; a warpgroup alone is never ahead of another.
   static constexpr int kPlaces = kWarpgroups > 1 ? 2 : 1;
+  /// Is a step waited for before that ahead of it is reduced? It is announced when the producer has
+  /// the slot of the next one: with three slots, that which was given back just now.
+  static constexpr bool kAwaitsEarly = kStages > 3;
   static constexpr bool kOrders = Config::kOrdersTiles || Config::kKeepsFirst;
 
   using KeyPanel = BytePanel<kStepKeys, Config::kHeadDim>;
@@ -77,7 +82,9 @@ struct TokenSoftmaxShape {
     Message messages[kStages];
     /// Of the keys that one lane of a quad has.
     alignas(16) float scale[kStages][4][kParts][kUnits];
-    alignas(16) float bias[kStages][kParts][kPartKeys];  ///< in log2
+    /// In log2, of the same and each accumulator. One more than there are, so that the four lanes
+    /// meet different banks.
+    alignas(16) float bias[kStages][kParts][4][kBlocks + 2][2];
     /// log2 of each row's sum of exp(logit); inf for a row that takes no part.
     alignas(16) float log2_sum[kPlaces][Config::kTileQ];
     int row[kPlaces];  ///< its number
@@ -97,6 +104,35 @@ struct TokenSoftmaxShape {
   static_assert(Config::kNormalise == Normalise::kSoftmax && !Config::kUsesScore &&
                 !Config::kHasExclude);
   static_assert(Config::kDecidingThreads == kConsumers);
+};
+
+/// The warpgroups of a block weigh one after the other: exponentials take most of the time, and one
+/// unit of a scheduler computes those of all its warps. Warps that share it end together, and then
+/// have it idle together while they wait for products and scale them. In turns, one's exponentials
+/// are under way while another does the rest. That is all: what is right does not depend on it.
+template <int kWarpgroups>
+struct SoftmaxTurn {
+  __device__ __forceinline__ static void begin() {
+    if (kWarpgroups > 1 && warpgroup() == kWarpgroups - 1) barrier(0).arrive();
+  }
+  __device__ __forceinline__ static void await() {
+    if constexpr (kWarpgroups > 1) barrier(warpgroup()).sync();
+  }
+  __device__ __forceinline__ static void pass() {
+    if constexpr (kWarpgroups > 1) barrier((warpgroup() + 1) % kWarpgroups).arrive();
+  }
+
+ private:
+  static constexpr int kFirst = 2;  ///< 1 is that of the team that decides
+  /// Pinned, because the compiler would hold the barriers' ids in registers, of which none is left.
+  __device__ __forceinline__ static int warpgroup() {
+    int thread = thread_index();
+    pin(thread);
+    return thread / kWarpgroupThreads;
+  }
+  __device__ __forceinline__ static NamedBarrier barrier(int warpgroup) {
+    return {kFirst + warpgroup, 2 * kWarpgroupThreads};
+  }
 };
 
 template <class Config>
