@@ -60,6 +60,7 @@ constexpr BlockMember kMembers[] = {
     slot("column_bias"),
     slot("scores"),
     slot("row_sums"),
+    slot("row_weights"),
     slot("next_estimate"),
     slot("kept_before"),
     slot("kept"),
@@ -75,6 +76,7 @@ constexpr BlockMember kMembers[] = {
     size("k_groups"),
     size("estimate_q_groups"),
     size("estimate_k_groups"),
+    size("softmax_blocks"),
 };
 
 }  // namespace

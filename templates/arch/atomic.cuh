@@ -27,6 +27,22 @@ __device__ __forceinline__ u32 take_number_in_order(u32* counter) {
   return before;
 }
 
+/// Takes what nobody has (0 is there), by one thread: whether it is the caller's now. Behind it the
+/// thread, and those that later pass a barrier with it, see what the holder before wrote.
+__device__ __forceinline__ bool take_if_free(u32* holder) {
+  u32 before;
+  asm volatile("atom.global.acquire.gpu.exch.b32 %0, [%1], 1;"
+               : "=r"(before)
+               : "l"(holder)
+               : "memory");
+  return before == 0;
+}
+/// Gives it back, behind a barrier with all threads that used it.
+__device__ __forceinline__ void give_back(u32* holder) {
+  __threadfence();
+  asm volatile("st.release.gpu.global.u32 [%0], 0;" ::"l"(holder) : "memory");
+}
+
 /// Waits until the counter has come to `number`. Then this thread, and those that later pass a
 /// barrier with it, see what the warps that counted so far by take_number_in_order wrote before.
 __device__ __forceinline__ void await_number_in_order(const u32* counter, u32 number) {

@@ -46,8 +46,10 @@ struct PredictArgs {
   // decisions
   float*
       scores;  ///< scratch of the estimate, its result for the last rows, or references: see there
-  float* row_sums;  ///< of the last rows over shares of the keys: select/tokens/last_rows.cuh
-  unsigned* next_estimate;  ///< 0 at the launch: select/token_softmax counts rows with it
+  float* row_sums;     ///< of the last rows over shares of the keys: select/tokens/last_rows.cuh
+  float* row_weights;  ///< scratch of select/token_softmax
+  unsigned* next_estimate;  ///< 0 at the launch: select/token_softmax counts rows with it; of
+                            ///< sequences who has which scratch, then a counter of each
   unsigned* kept_before;    ///< the same as kept, of the step of the predictor before the last one
   unsigned* kept;           ///< [b, h, keep_q_tiles, keep_words], bit j % 32 of word j / 32
   int* row_order;           ///< work tiles that blocks of attend take, longest list first
@@ -58,6 +60,7 @@ struct PredictArgs {
   int q_padded, k_padded;
   int keep_q_tiles, keep_k_tiles, keep_words;
   int q_groups, k_groups, estimate_q_groups, estimate_k_groups;  ///< of one head
+  int softmax_blocks;  ///< for which there are row_weights
 };
 
 }  // namespace lacuna

@@ -20,7 +20,7 @@ query and 8 KV heads, random normal values.
   lists      the same of tiles of each head's own, decisions and attend together: streaming heads, the best blocks by their means,
              FlexPrefill, gates that skip some or nothing, NSA, gathered keys; also for 1024 queries of each of 4 sequences of
              8192 keys
-  integers   the same of queries and keys of 8 bits, and values of 8 bits: SpargeAttn by sums and by rank, SALE
+  integers   the same of integers: SpargeAttn by sums and by rank, SALE; and estimates of 4 bits, cascade and Twilight
 
 Needs what tools/dev/peers.py needs.
 """
@@ -320,7 +320,7 @@ def point_lists(torch, engine, options):
 
 
 def point_integers(torch, engine, options):
-    return [row for name in ("sparge", "sparge-topk", "sale")
+    return [row for name in ("sparge", "sparge-topk", "sale", "cascade", "twilight")
             for row in by_family(torch, engine, options, name, (SPECS / f"{name}.json").read_text(), Heads(), {}, FEW_LONG, INTEGER_TOLERANCE)]
 
 

@@ -67,19 +67,31 @@ Chosen<int> reference_blocks(const EstimateParts& parts) {
   return {4, Origin::kDerived, "few keys and long waits, so as many as shared memory holds"};
 }
 
-/// As many as fit if each thread has 96 registers, or 128 in a block with one warpgroup.
-Chosen<int> softmax_blocks(const Estimate& estimate) {
-  return {estimate.tile_q == kWarpgroupRows ? 3 : 2, Origin::kDerived,
-          "the sums of 128 keys are in registers"};
+/// As many as fit if each thread has 96 registers, or 128 in a block with one warpgroup. Those of a
+/// sequence hold what of one shape are constants of the launch: beside the sums of two warpgroups
+/// that is too much.
+Chosen<int> softmax_blocks(const EstimateParts& parts) {
+  if (parts.estimate.tile_q == kWarpgroupRows)
+    return {3, Origin::kDerived, "the sums of 128 keys are in registers"};
+  if (parts.plan.program.batch != BatchLayout::kUniform)
+    return {1, Origin::kDerived, "registers hold sums of 128 keys, and a sequence's arguments"};
+  return {2, Origin::kDerived, "the sums of 128 keys are in registers"};
 }
 
-ShapeExpr softmax_grid(const Estimate& estimate) {
-  const int most = softmax_blocks(estimate).value;
-  const std::string rows = at_most(blocks_over(Tensor::kQ, estimate.tile_q), kMostBlocks);
+ShapeExpr softmax_grid(const EstimateParts& parts) {
+  const int most = softmax_blocks(parts).value;
+  const std::string rows = at_most(blocks_over(Tensor::kQ, parts.estimate.tile_q), kMostBlocks);
   const std::string resident = std::to_string(most);
   return {resident + " * min((" + rows + " + " + std::to_string(most - 1) + ") // " + resident +
               ", sm_count)",
           "one for each query tile, but no more than fit at once; each takes one after the other"};
+}
+
+/// Blocks that have scratch: those of the grid, or of sequences, which have as many each, what runs
+/// at once.
+std::string softmax_blocks_at_once(const EstimateParts& parts, const std::string& grid) {
+  if (parts.plan.program.batch == BatchLayout::kUniform) return grid;
+  return std::to_string(softmax_blocks(parts).value) + " * sm_count";
 }
 
 Chosen<int> exact_smem(int head_dim) {
@@ -133,20 +145,27 @@ Kernels token_softmax_kernels(const EstimateParts& parts) {
                 .header = "select/token_softmax/token_softmax.cuh",
                 .function = "predict_token_softmax",
                 .config = token_config(parts),
-                .grid = softmax_grid(estimate),
+                .grid = softmax_grid(parts),
                 .threads = {consumers + kWarpThreads, Origin::kDerived,
                             "a warpgroup for each 64 queries of a tile, and a warp that loads"},
                 .smem_bytes = {token_softmax_smem_bytes(estimate, head_dim), Origin::kDerived,
                                token_softmax_smem_formula(estimate, head_dim)},
-                .resident_blocks = softmax_blocks(estimate)};
+                .resident_blocks = softmax_blocks(parts)};
   kernel.config.push_back(integer("kDecidingThreads", consumers, kNoField, Origin::kDerived,
                                   "those of the warpgroups that compute"));
   const bool has_planes = parts.keep.orders_tiles() || parts.keep.keeps_first;
   const int planes = has_planes ? softmax_planes(parts.keep.orders_tiles()) : 0;
-  kernel.slots.push_back(
-      {"scores", units("(" + kernel.grid.expr + ")", keep_k_tiles(parts.select),
-                       (token_softmax_weights(estimate) + planes) * kWordBytes)});
-  kernel.slots.push_back({"next_estimate", "1", true});
+  const bool has_sequences = parts.plan.program.batch != BatchLayout::kUniform;
+  const SlotRegion region = has_sequences ? SlotRegion::kBatch : SlotRegion::kOwn;
+  const std::string blocks = "(" + softmax_blocks_at_once(parts, kernel.grid.expr) + ")";
+  kernel.slots.push_back({"row_weights",
+                          units(blocks, keep_k_tiles(parts.select),
+                                (token_softmax_weights(estimate) + planes) * kWordBytes),
+                          false, region});
+  kernel.slots.push_back({"next_estimate",
+                          has_sequences ? units("1", "n_sequences + " + blocks, kWordBytes) : "1",
+                          true, region});
+  kernel.sizes.push_back({"softmax_blocks", blocks});
   add_token_operands(parts, kernel);
   kernel.slots.push_back(kept_slot(parts.plan, parts.select));
   return {kernel};

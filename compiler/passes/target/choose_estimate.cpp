@@ -80,9 +80,7 @@ std::string objection_to_tokens(const Program& program, const PredictStep& step)
   if (reads(Variable::kScore)) return "predictor.keep: reads a tile's largest logit";
   const bool has_integers = estimate.bits <= kByteBits;
   if (!has_integers && program.batch == BatchLayout::kPages) return "its keys lie as rows";
-  if (has_integers && estimate.normalise == Normalise::kSoftmax)
-    return program.batch == BatchLayout::kUniform ? objection_to_sums(estimate)
-                                                  : "its rows are of one length";
+  if (has_integers && estimate.normalise == Normalise::kSoftmax) return objection_to_sums(estimate);
   if (estimate.reduce != Reduce::kMax) return "wgmma finds the largest weight of a tile";
   if (reads(Variable::kRank) || reads(Variable::kMassBefore) || reads(Variable::kPMax))
     return "predictor.keep: reads more than p";

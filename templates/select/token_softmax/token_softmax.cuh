@@ -6,8 +6,9 @@
 // a tile or 64 keys of it, it stores the weight of each row: the largest exponential, or their sum.
 // When the rows' sums are known, each warp finds p of 32 tiles from those, and the block decides.
 //
-//   predict.scores  [block][place of the row][run][query of the tile]  weights, in log2
-//                   [block][plane][tile]  p, and the order of the tiles, where `keep` asks for it
+//   predict.row_weights  [block][place of the row][run][query of the tile]  weights, in log2
+//                        [block][plane][tile]  p, and the order of the tiles, where `keep` asks for
+//                        it
 //
 // select/tokens/tokens.cuh computes the same for other targets, and walks twice.
 #pragma once
@@ -137,9 +138,8 @@ class TokenSoftmaxConsumer {
     }
   }
 
-  /// Issues the products of the warpgroup's queries with the keys in a slot: of each part by
-  /// itself, because an instruction cannot have more accumulators than a thread has registers at
-  /// the start.
+  /// Issues the products of the warpgroup's queries with the keys in a slot, of all its parts
+  /// together.
   __device__ __forceinline__ void multiply(Sums& sums, const Ring& at) const {
     const int first = static_cast<int>(at.slot()) * Shape::kKeyBytes;
     wgmma_begin();
@@ -280,15 +280,19 @@ class TokenSoftmaxConsumer {
   }
   /// Of the block, in that place.
   __device__ __forceinline__ float* weights_of_row(int place) const {
-    return args_.predict.scores +
-           (static_cast<long long>(block_index()) * Shape::kPlaces + place) * weights_of_place();
+    return args_.predict.row_weights +
+           (static_cast<long long>(scratch()) * Shape::kPlaces + place) * weights_of_place();
   }
   /// p and the order of the tiles, of the block.
   __device__ __forceinline__ float* planes() const {
     constexpr int kPlanes = softmax_planes(Config::kOrdersTiles);
-    return args_.predict.scores +
-           static_cast<long long>(gridDim.x) * Shape::kPlaces * weights_of_place() +
-           static_cast<long long>(block_index()) * kPlanes * args_.predict.keep_k_tiles;
+    return args_.predict.row_weights +
+           static_cast<long long>(args_.predict.softmax_blocks) * Shape::kPlaces *
+               weights_of_place() +
+           static_cast<long long>(scratch()) * kPlanes * args_.predict.keep_k_tiles;
+  }
+  __device__ __forceinline__ int scratch() const {
+    return has_sequences<Config>() ? smem_.control().scratch : block_index();
   }
   __device__ __forceinline__ int weights_of_place() const {
     return args_.predict.keep_k_tiles * kWeightsOfTile;
@@ -302,19 +306,38 @@ class TokenSoftmaxConsumer {
   const OperandDescriptor keys_;     ///< of the ring's first slot
 };
 
+/// Of sequences there is as much scratch as blocks can run at once, though the grid has blocks for
+/// each sequence. A block takes what is free, one of its own first, and gives it back in the end.
+/// By one thread.
+template <class Args>
+__device__ __forceinline__ int take_scratch(const Args& args) {
+  const int count = args.predict.softmax_blocks;
+  int n = (args.sequences.entry + block_index()) % count;
+  while (!take_if_free(args.predict.next_estimate + n)) n = n + 1 < count ? n + 1 : 0;
+  return n;
+}
+
 template <class Config, class Hooks, class Args>
 __device__ __forceinline__ void predict_token_softmax(const Args& args) {
   extern __shared__ __align__(1024) unsigned char token_softmax_smem[];
   using Shape = TokenSoftmaxShape<Config>;
+  if (is_beyond<Config>(block_index(), args.attend.n_h * args.predict.keep_q_tiles)) return;
   const TokenSoftmaxSmem<Config> smem{token_softmax_smem};
   if (thread_index() < Shape::kStages) smem.init_slot(thread_index());
   if (thread_index() == 0) smem.barrier(smem.control().queries_free).init(Shape::kWarps);
+  if constexpr (has_sequences<Config>()) {
+    if (thread_index() == 0) smem.control().scratch = take_scratch(args);
+  }
   fence_mbarrier_init();
   __syncthreads();
   if (warp_index() < Shape::kWarps) {
     TokenSoftmaxConsumer<Config, Hooks, Args>(args, smem).run();
   } else {
     TokenSoftmaxProducer<Config, Hooks, Args>(args, smem).run();
+  }
+  if constexpr (has_sequences<Config>()) {
+    __syncthreads();
+    if (thread_index() == 0) give_back(args.predict.next_estimate + smem.control().scratch);
   }
 }
 

@@ -69,7 +69,7 @@ class TokenSoftmaxProducer {
     for (; number < rows; parity ^= 1) {
       produce(number, parity);
       // Steps of the row are still to be taken while the atomic is under way.
-      RowCounter counter(args_.predict.next_estimate);
+      RowCounter counter(row_counter<Config>(args_));
       counter.ask();
       number = counter.take();
     }

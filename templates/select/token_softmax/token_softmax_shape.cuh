@@ -82,12 +82,13 @@ struct TokenSoftmaxShape {
     Message messages[kStages];
     /// Of the keys that one lane of a quad has.
     alignas(16) float scale[kStages][4][kParts][kUnits];
-    /// In log2, of the same and each accumulator. One more than there are, so that the four lanes
+    /// In log2, of the same and each accumulator. Two more than there are, so that the four lanes
     /// meet different banks.
     alignas(16) float bias[kStages][kParts][4][kBlocks + 2][2];
     /// log2 of each row's sum of exp(logit); inf for a row that takes no part.
     alignas(16) float log2_sum[kPlaces][Config::kTileQ];
     int row[kPlaces];  ///< its number
+    int scratch;       ///< of sequences: which of row_weights the block has
     SelectScratch select;
     OrderScratch<kOrders ? kWarps : 1> order;
   };
@@ -137,6 +138,15 @@ struct SoftmaxTurn {
 
 template <class Config>
 using TokenSoftmaxSmem = FourConsumersSmem<TokenSoftmaxShape<Config>>;
+
+/// Of sequences each has a counter, behind the numbers that say who has which scratch.
+template <class Config, class Args>
+__device__ __forceinline__ u32* row_counter(const Args& args) {
+  u32* const numbers = args.predict.next_estimate;
+  if constexpr (has_sequences<Config>())
+    return numbers + args.predict.softmax_blocks + args.sequences.entry;
+  return numbers;
+}
 
 /// Rows are numbered from the last query tile on, because under a causal mask those are the
 /// longest; all heads of a query tile follow one another.

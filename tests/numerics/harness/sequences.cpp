@@ -71,6 +71,7 @@ const std::vector<std::string>& tiled_sequence_variants() {
                                     "quest",
                                     "relmax",
                                     "cascade",
+                                    "twilight",
                                     "fg-attn-cached",
                                     "fg-attn-pooled",
                                     "minference-vertical-slash",
