@@ -86,6 +86,7 @@ const std::map<std::string, std::size_t> kPredictOffsets = {
     MEMBER(PredictArgs, column_bias),
     MEMBER(PredictArgs, scores),
     MEMBER(PredictArgs, row_sums),
+    MEMBER(PredictArgs, row_weights),
     MEMBER(PredictArgs, next_estimate),
     MEMBER(PredictArgs, kept_before),
     MEMBER(PredictArgs, kept),
@@ -101,6 +102,7 @@ const std::map<std::string, std::size_t> kPredictOffsets = {
     MEMBER(PredictArgs, k_groups),
     MEMBER(PredictArgs, estimate_q_groups),
     MEMBER(PredictArgs, estimate_k_groups),
+    MEMBER(PredictArgs, softmax_blocks),
 };
 
 const std::map<std::string, std::size_t> kSplitOffsets = {
