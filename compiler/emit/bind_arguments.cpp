@@ -116,8 +116,7 @@ TensorMapFields map_of_sequences(const Plan& plan, const LaunchProgram& launch,
     fields.box_rows_field = find_named(launch.fields, "group_queries");
     if (packs_heads(plan)) fields.box_heads_field = find_named(launch.fields, "heads_per_kv");
   }
-  const bool makes_keys = key_means(program) != nullptr || find_op<Permute>(program) != nullptr;
-  fields.has_pages = !is_of_queries && program.batch == BatchLayout::kPages && !makes_keys;
+  fields.has_pages = !is_of_queries && program.batch == BatchLayout::kPages && !makes_keys(program);
   return fields;
 }
 

@@ -9,8 +9,7 @@ bool is_coded(const Program& program, int value) {
 }
 
 bool prepares_codes(const Program& program) {
-  return program.kv == KvFormat::kE4M3 && key_means(program) == nullptr &&
-         find_op<Permute>(program) == nullptr;
+  return program.kv == KvFormat::kE4M3 && !makes_keys(program);
 }
 
 bool attends_to_codes(const Program& program) {

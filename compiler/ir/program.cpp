@@ -102,6 +102,9 @@ const Means* means_of(const Program& program, bool of_queries) {
 }  // namespace
 
 const Means* key_means(const Program& program) { return means_of(program, false); }
+bool makes_keys(const Program& program) {
+  return key_means(program) != nullptr || find_op<Permute>(program) != nullptr;
+}
 const Means* query_means(const Program& program) { return means_of(program, true); }
 
 const Attend& attend_of(const Program& program) { return attend_of(const_cast<Program&>(program)); }

@@ -395,6 +395,8 @@ PredictStep last_step(const Program& program);
 const Node& definition_of(const Program& program, int value);
 /// Of keys, of queries; nullptr: tokens as they are.
 const Means* key_means(const Program& program);
+/// Are attend's keys and values means, or copies in another order, and not the rows of the caller?
+bool makes_keys(const Program& program);
 const Means* query_means(const Program& program);
 
 }  // namespace lacuna

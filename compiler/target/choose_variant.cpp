@@ -190,8 +190,7 @@ void note_mma_variant(const Program& program, AttendPlan& plan) {
   if (attend.q_scale >= 0)
     plan.consumer = {Consumer::kQuantised, Origin::kDerived, "queries and keys are int8"};
   plan.producer = {Producer::kRowTiles, Origin::kDefault, "rows as they lie in memory"};
-  const bool makes_keys = key_means(program) != nullptr || find_op<Permute>(program) != nullptr;
-  const bool has_pages = program.batch == BatchLayout::kPages && !makes_keys;
+  const bool has_pages = program.batch == BatchLayout::kPages && !makes_keys(program);
   if (has_pages)
     plan.producer = {Producer::kPages, Origin::kDerived, "keys and values lie in pages"};
   if (attend.columns >= 0) {

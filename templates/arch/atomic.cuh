@@ -27,8 +27,9 @@ __device__ __forceinline__ u32 take_number_in_order(u32* counter) {
   return before;
 }
 
-/// Takes what nobody has (0 is there), by one thread: whether it is the caller's now. Behind it the
-/// thread, and those that later pass a barrier with it, see what the holder before wrote.
+/// One thread tries to take something that blocks share. *holder is 0 while nobody has it. True:
+/// the caller has it now; the thread, and those that later pass a barrier with it, then see what
+/// the holder before has written.
 __device__ __forceinline__ bool take_if_free(u32* holder) {
   u32 before;
   asm volatile("atom.global.acquire.gpu.exch.b32 %0, [%1], 1;"
@@ -37,7 +38,7 @@ __device__ __forceinline__ bool take_if_free(u32* holder) {
                : "memory");
   return before == 0;
 }
-/// Gives it back, behind a barrier with all threads that used it.
+/// One thread gives it back, behind a barrier with all threads that used it.
 __device__ __forceinline__ void give_back(u32* holder) {
   __threadfence();
   asm volatile("st.release.gpu.global.u32 [%0], 0;" ::"l"(holder) : "memory");

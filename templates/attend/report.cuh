@@ -55,9 +55,9 @@ __device__ __forceinline__ void write_visit_of_row(const AttendArgs& args, const
 
 /// `gated`: by the whole block. By one thread, the same for all tiles of an item. No branch asks
 /// for `gated`: the compiler would lead this thread past the caller's own question, apart from its
-/// warp. In a batch of sequences the row's number is worked out once and kept, because working it
-/// out twice takes registers that a walk over two lists does not leave. In a batch of one shape it
-/// is worked out where it is used, because the compiler makes faster code of that.
+/// warp. In a batch of sequences the row's number is computed once: a second time would take
+/// registers, of which a walk over two lists leaves none. In a batch of one shape each of the two
+/// addresses computes the number for itself, which the compiler turns into faster code.
 template <class Config>
 __device__ __forceinline__ void write_visit(const AttendArgs& args, const WorkTile& row, int j,
                                             bool gated) {

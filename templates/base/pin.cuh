@@ -12,6 +12,9 @@ namespace lacuna {
 __device__ __forceinline__ void pin(u32& value) { asm volatile("" : "+r"(value)); }
 __device__ __forceinline__ void pin(float& value) { asm volatile("" : "+f"(value)); }
 __device__ __forceinline__ void pin(int& value) { asm volatile("" : "+r"(value)); }
-__device__ __forceinline__ void pin(const char*& value) { asm volatile("" : "+l"(value)); }
+template <class T>
+__device__ __forceinline__ void pin(T*& value) {
+  asm volatile("" : "+l"(value));
+}
 
 }  // namespace lacuna

@@ -49,8 +49,8 @@ struct CodedPagedKeyRows {
   }
 };
 
-/// Where a head of keys or values begins that lies in one piece: of a batch entry, or of a
-/// sequence.
+/// The first row of a head of keys or values, in a batch entry or in a sequence. Its other rows
+/// follow at one stride; keys in pages do not, and are found by PagedKeyRows.
 template <class Config, class Element, class Args, class Row>
 __device__ __forceinline__ const Element* first_row_of_head(const Args& args, const TensorArg& x,
                                                             const Row& row, int head) {

@@ -152,18 +152,7 @@ __device__ __forceinline__ void move_map(TensorMap* map, const TensorArg& tensor
 template <class Element, class Args>
 __device__ __forceinline__ void move_map_of_made_rows(TensorMap* map, const Args& args,
                                                       const TensorArg& tensor, int b, int rows) {
-  const long long bytes = b * args.sequences.workspace_bytes;
-  move_map<Element>(map, tensor, bytes / static_cast<int>(sizeof(Element)), rows);
-}
-
-/// Has a sequence a map of its own for this operand? Prepared operands have that of the launch, and
-/// so have keys in pages.
-template <class Config>
-__device__ __forceinline__ bool has_own_map(int map) {
-  if (map == kSequenceQueries) return !Config::QuerySlot::kIsPrepared;
-  if (map == kSequenceKeys) return !Config::KeySlot::kIsPrepared && !attends_to_pages<Config>();
-  if (map == kSequenceValues) return !Config::ValueSlot::kIsPrepared;
-  return true;
+  move_map<Element>(map, tensor, elements_to_piece<Element>(args, b), rows);
 }
 
 /// A copy of the launch's map becomes that of a sequence.
@@ -203,7 +192,7 @@ __device__ __forceinline__ void make_maps(const Args& args, int b) {
   const int map = lane_index() / kLanes, part = lane_index() % kLanes;
   const bool is_made = has_own_map<Config>(map);
   TensorMap* const own = args.batch_schedule.maps + b * kSequenceMaps + map;
-  const TensorMap* const launch = &args.maps.q + map;
+  const TensorMap* const launch = &args.maps.q + map;  // q, k, v, o, as SequenceMap has them
   if (is_made) copy_map_part(own, *launch, part);
   __syncwarp();
   if (is_made && part == 0) cut_map<Config>(own, map, args, b);

@@ -75,16 +75,26 @@ __device__ __forceinline__ PackedRows packed_rows(const Args& args, const Sequen
   return lane;
 }
 
-/// From the first element or number of a result [b, h, n] to that of a sequence's first query. Of a
-/// branch sequences have rows in the workspace, as many as the longest has; in an order of tokens
-/// each has those in its piece.
+/// Where the results of a sequence begin in o or lse, [b, h, n], counted in elements from where the
+/// tensor begins. Usually that is the row of the sequence's first query. Results of a branch lie in
+/// the workspace, with as many rows for each sequence as the longest one has. Where tokens are in
+/// another order, results lie in the sequence's piece of the workspace.
 template <class Config, class Element, class Args>
 __device__ __forceinline__ long long first_result(const Args& args, int b, int q_begin,
                                                   long long stride_b, long long stride_n) {
   if constexpr (is_branch<Config>()) return b * stride_b;
-  if constexpr (permutes<Config>())
-    return b * args.sequences.workspace_bytes / static_cast<int>(sizeof(Element));
+  if constexpr (permutes<Config>()) return elements_to_piece<Element>(args, b);
   return q_begin * stride_n;
+}
+
+/// Has a sequence a map of its own for an operand? Operands that are prepared have that of the
+/// launch, and so have keys in pages.
+template <class Config>
+__host__ __device__ constexpr bool has_own_map(int map) {
+  if (map == kSequenceQueries) return !Config::QuerySlot::kIsPrepared;
+  if (map == kSequenceKeys) return !Config::KeySlot::kIsPrepared && !attends_to_pages<Config>();
+  if (map == kSequenceValues) return !Config::ValueSlot::kIsPrepared;
+  return true;
 }
 
 /// The maps that the schedule has made for a sequence.

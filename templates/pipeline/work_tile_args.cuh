@@ -35,24 +35,32 @@ __device__ __forceinline__ void move_reports(AttendArgs& attend, const SequenceA
     attend.tile_mask += most * sequences.most_k_tiles - row.index() * attend.k_tiles;
 }
 
-// What a kernel before attend has prepared, of a work tile's batch entry: of sequences it lies in
-// each one's piece of the workspace.
+// Kernels before attend prepare arrays with a row for each head: scales, biases. In a batch of one
+// shape an array has the heads of all batch entries. In a batch of sequences each sequence has an
+// array of its own, in its piece of the workspace.
 
-/// An array of all heads of the batch entry, or, of one shape, of all entries.
+/// The array that batch entry b has its heads in. `array`: the argument of the launch.
 template <class Config, class Args, class T>
 __device__ __forceinline__ T* prepared_of(const Args& args, T* array, int b) {
   if constexpr (has_sequence_tiles<Config>()) move_by(array, b * args.sequences.workspace_bytes);
   return array;
 }
-/// The number of a head, of `heads`, in such an array.
+/// The number of a head in such an array; a batch entry has so many `heads`.
 template <class Config>
 __device__ __forceinline__ long long prepared_head(int b, int h, int heads) {
   if constexpr (has_sequence_tiles<Config>()) return h;
   return static_cast<long long>(b) * heads + h;
 }
 
-/// A work tile is numbered among those of a whole batch (WorkTile::index), as if all sequences had
-/// as many query tiles as its own: so many are before its sequence's first.
+/// From an address in the piece of the first sequence to the same one in the piece of sequence b,
+/// in elements.
+template <class Element, class Args>
+__device__ __forceinline__ long long elements_to_piece(const Args& args, int b) {
+  return b * args.sequences.workspace_bytes / static_cast<int>(sizeof(Element));
+}
+
+/// How many rows come before those of a work tile's sequence in WorkTile::index. That number is
+/// worked out as if every sequence of the batch had as many query tiles as this one.
 template <class Row>
 __device__ __forceinline__ long long rows_before(const AttendArgs& attend, const Row& row) {
   return static_cast<long long>(row.b) * attend.n_h * attend.q_tiles;
@@ -111,22 +119,28 @@ __device__ __forceinline__ void take_token_counts(Args& own, int queries, int ke
     own.param_n_tokens.value = admitted_extent(keys, own.param_n_tokens.value);
 }
 
-// Formulas of permuted tokens read the order as parameters (compiler/ir/callers_positions.hpp), of
-// rows behind the last query, too: those read the last place of their own sequence.
+// Formulas of permuted tokens read the order as parameters (compiler/ir/callers_positions.hpp).
+// They are asked about rows behind the last query, too; these rows read the last place of the order
+// of their own sequence.
 
+template <class Order>
+__device__ __forceinline__ void cut_order(Order& order, int first, int tokens) {
+  order.data += first;
+  order.extent[0] = tokens;
+}
+
+// Args has each of the two parameters only where a formula reads it.
 template <class Args>
 __device__ __forceinline__ auto take_query_order(Args& own, int first, int)
     -> decltype(own.param_query_order, void()) {
-  own.param_query_order.data += first;
-  own.param_query_order.extent[0] = own.attend.n_q;
+  cut_order(own.param_query_order, first, own.attend.n_q);
 }
 template <class Args>
 __device__ __forceinline__ void take_query_order(Args&, int, ...) {}
 template <class Args>
 __device__ __forceinline__ auto take_key_order(Args& own, int first, int)
     -> decltype(own.param_key_order, void()) {
-  own.param_key_order.data += first;
-  own.param_key_order.extent[0] = own.attend.n_k;
+  cut_order(own.param_key_order, first, own.attend.n_k);
 }
 template <class Args>
 __device__ __forceinline__ void take_key_order(Args&, int, ...) {}

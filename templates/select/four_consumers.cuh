@@ -57,7 +57,8 @@ struct FourConsumersSmem {
   }
 };
 
-/// Has the block queries? Of a batch of one length all blocks have.
+/// Are there queries for this block? In a batch of one length there are for every block; of a
+/// sequence that is shorter than the longest, some blocks have none.
 template <class Config, class Shape, class Args>
 __device__ __forceinline__ bool has_rows(const Args& args) {
   return !is_beyond<Config>(block_index(),

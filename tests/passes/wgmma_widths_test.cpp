@@ -30,9 +30,9 @@ TEST(WgmmaWidths, RowsOfOtherWidthsAreOf16BitTiles) {
   EXPECT_EQ(in_batch({.head_dim = 80, .head_dim_v = 112}), ours);
 }
 
-/// Keys and values of two widths are loaded by code of their own, which needs more registers in the
-/// producer. Consumers have some to give away where rows of O are short, or where queries stay in
-/// shared memory.
+/// If keys and values differ in width, the producer has one copy of its loading code for keys and
+/// one for values, and needs more registers. Consumers can give some of theirs away if rows of O
+/// are short, or if queries stay in shared memory.
 TEST(WgmmaWidths, ProducersOfTwoWidthsHaveMoreRegisters) {
   const auto registers = [](int head_dim, int head_dim_v, BatchLayout batch, KvFormat kv) {
     return planned(make_document(),

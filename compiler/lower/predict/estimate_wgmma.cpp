@@ -87,11 +87,23 @@ ShapeExpr softmax_grid(const EstimateParts& parts) {
           "one for each query tile, but no more than fit at once; each takes one after the other"};
 }
 
-/// Blocks that have scratch: those of the grid, or of sequences, which have as many each, what runs
-/// at once.
-std::string softmax_blocks_at_once(const EstimateParts& parts, const std::string& grid) {
-  if (parts.plan.program.batch == BatchLayout::kUniform) return grid;
-  return std::to_string(softmax_blocks(parts).value) + " * sm_count";
+/// Weights of rows, for each block of the grid. Of sequences, which have as many blocks each, for
+/// as many blocks as run at once: these take what is free, and so `next_estimate` says who has
+/// which.
+void add_softmax_scratch(const EstimateParts& parts, Kernel& kernel) {
+  const bool is_uniform = parts.plan.program.batch == BatchLayout::kUniform;
+  const SlotRegion region = is_uniform ? SlotRegion::kOwn : SlotRegion::kBatch;
+  const std::string at_once = std::to_string(softmax_blocks(parts).value) + " * sm_count";
+  const std::string blocks = "(" + (is_uniform ? kernel.grid.expr : at_once) + ")";
+  const bool has_planes = parts.keep.orders_tiles() || parts.keep.keeps_first;
+  const int planes = has_planes ? softmax_planes(parts.keep.orders_tiles()) : 0;
+  const int tile_bytes = (token_softmax_weights(parts.estimate) + planes) * kWordBytes;
+  kernel.slots.push_back(
+      {"row_weights", units(blocks, keep_k_tiles(parts.select), tile_bytes), false, region});
+  kernel.slots.push_back({"next_estimate",
+                          is_uniform ? "1" : units("1", "n_sequences + " + blocks, kWordBytes),
+                          true, region});
+  kernel.sizes.push_back({"softmax_blocks", blocks});
 }
 
 Chosen<int> exact_smem(int head_dim) {
@@ -153,19 +165,7 @@ Kernels token_softmax_kernels(const EstimateParts& parts) {
                 .resident_blocks = softmax_blocks(parts)};
   kernel.config.push_back(integer("kDecidingThreads", consumers, kNoField, Origin::kDerived,
                                   "those of the warpgroups that compute"));
-  const bool has_planes = parts.keep.orders_tiles() || parts.keep.keeps_first;
-  const int planes = has_planes ? softmax_planes(parts.keep.orders_tiles()) : 0;
-  const bool has_sequences = parts.plan.program.batch != BatchLayout::kUniform;
-  const SlotRegion region = has_sequences ? SlotRegion::kBatch : SlotRegion::kOwn;
-  const std::string blocks = "(" + softmax_blocks_at_once(parts, kernel.grid.expr) + ")";
-  kernel.slots.push_back({"row_weights",
-                          units(blocks, keep_k_tiles(parts.select),
-                                (token_softmax_weights(estimate) + planes) * kWordBytes),
-                          false, region});
-  kernel.slots.push_back({"next_estimate",
-                          has_sequences ? units("1", "n_sequences + " + blocks, kWordBytes) : "1",
-                          true, region});
-  kernel.sizes.push_back({"softmax_blocks", blocks});
+  add_softmax_scratch(parts, kernel);
   add_token_operands(parts, kernel);
   kernel.slots.push_back(kept_slot(parts.plan, parts.select));
   return {kernel};

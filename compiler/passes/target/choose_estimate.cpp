@@ -79,7 +79,8 @@ std::string objection_to_tokens(const Program& program, const PredictStep& step)
   if (!estimate.exclude.empty()) return "predictor.estimate.exclude: asked before each product";
   if (reads(Variable::kScore)) return "predictor.keep: reads a tile's largest logit";
   const bool has_integers = estimate.bits <= kByteBits;
-  if (!has_integers && program.batch == BatchLayout::kPages) return "its keys lie as rows";
+  if (!has_integers && program.batch == BatchLayout::kPages)
+    return "keys in pages: its loads take rows, one behind the other";
   if (has_integers && estimate.normalise == Normalise::kSoftmax) return objection_to_sums(estimate);
   if (estimate.reduce != Reduce::kMax) return "wgmma finds the largest weight of a tile";
   if (reads(Variable::kRank) || reads(Variable::kMassBefore) || reads(Variable::kPMax))

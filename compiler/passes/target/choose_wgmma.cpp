@@ -164,8 +164,9 @@ std::string objection(const WgmmaShape& shape, const TileRequest& request) {
          " bytes of shared memory";
 }
 
-/// Of a batch of sequences the device splits rows, but not those of a gate, of gathered keys, or of
-/// values of e4m3, whose weights depend on the tiles before.
+/// Does the device choose how many items each work tile of a sequence is split into? With a gate,
+/// gathered keys or values of e4m3 work tiles stay whole: what a gate decides, and how weights of
+/// e4m3 are rounded, depends on the tiles before.
 bool splits_by_itself(const Program& program) {
   const Attend& attend = attend_of(program);
   return program.batch != BatchLayout::kUniform && !attend.gate && attend.columns < 0 &&

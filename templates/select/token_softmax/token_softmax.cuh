@@ -122,9 +122,9 @@ class TokenSoftmaxConsumer {
   /// Where the lane stores weights of the row's first run. Pinned, because the compiler would work
   /// it out in every step, and there the next product waits.
   __device__ __forceinline__ float* stored_weights(const Rows& rows, int place) const {
-    const char* first = reinterpret_cast<const char*>(weights_of_row(place) + rows.in_tile(0));
+    float* first = weights_of_row(place) + rows.in_tile(0);
     pin(first);
-    return reinterpret_cast<float*>(const_cast<char*>(first));
+    return first;
   }
 
   /// The weights of the step in a slot, by run and row.

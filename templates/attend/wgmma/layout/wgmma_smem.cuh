@@ -40,10 +40,10 @@ struct WgmmaControl {
   CodeRing<code_places<Config>(), typename Shape::Message, Config::kStepKeys> codes;
 };
 
-/// Does a warpgroup take part in the work of a launch? In a batch of sequences with few queries
-/// each, the first warpgroup may have them all, and the second has none in any work tile. It takes
-/// part all the same where it has work tiles of its own, where a gate needs the votes of both, and
-/// where keys are gathered.
+/// Does a warpgroup take part in the work of a launch? If the sequences of a batch have few
+/// queries, the rows of the first warpgroup may suffice for them, and the second one then has no
+/// queries in any work tile. In three cases it takes part even so: if each warpgroup has work tiles
+/// of its own, if a gate needs the votes of both, and if keys are gathered.
 template <class Config, class Args>
 __device__ __forceinline__ bool has_queries(const Args& args, int warpgroup) {
   using Shape = WgmmaShape<Config>;

@@ -115,7 +115,7 @@ struct CodeLoads {
                                            : keys_of_sequence<Config>(args, b, head, n_k);
       with_page_shift<Config, Slot>(args, [&](auto page_shift) {
         using Boxes = TileBoxes<Slot, Config, page_shift.kValue>;
-        load_sequence_step<Boxes>(from, step, PagesOfLanes{page_of_step}, n_k, place, full);
+        load_sequence_step<Boxes>(from, step, PagesOfLanes{page_of_step}, place, full);
       });
     } else if (elect_one()) {
       load_step_tiles<Config, Slot>(are_values ? args.maps.v : args.maps.k, place, full, step,

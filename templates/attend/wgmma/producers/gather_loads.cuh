@@ -10,8 +10,8 @@
 
 namespace lacuna {
 
-/// Which rows of a step a warp loads: all of them; or, where lanes copy some rows and boxes bring
-/// the others, the copied ones, which come first, or the rest.
+/// Which rows of a step a warp loads. One warp may load all of them. Where lanes copy the first
+/// rows and boxes bring the rest, one warp loads the first and another the rest.
 enum class GatheredPart { kAll, kFirst, kRest };
 
 /// What the loads of a part of a step have in common.
@@ -110,8 +110,9 @@ class GatherLoads<Config, Args, kPart, kIsOfKeys, true> {
     if constexpr (kCopies) {
       copy_paged_rows<Tile>(slot, full, head_, rows_);
     } else {
-      const SequenceRows from = kIsOfKeys ? keys_of_sequence<Config>(args_, b_, head_.head, 0)
-                                          : values_of_sequence<Config>(args_, b_, head_.head, 0);
+      const SequenceRows from = kIsOfKeys
+                                    ? keys_of_sequence<Config>(args_, b_, head_.head, head_.rows)
+                                    : values_of_sequence<Config>(args_, b_, head_.head, head_.rows);
       with_page_shift<Config, typename Config::KeySlot>(args_, [&](auto shift) {
         Boxes<shift.kValue>::load(*from.map, *from.last_page, slot, full, head_, columns,
                                   page_of_lane_);

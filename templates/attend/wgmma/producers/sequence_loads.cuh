@@ -42,8 +42,8 @@ struct SequenceRows {
   const TensorMap* map;        ///< of the sequence's rows, of all pages, or of all pieces
   const TensorMap* last_page;  ///< of pages: that of the last one
   int head;
-  int entry;   ///< of the map's batch, where that is not a page
-  int behind;  ///< a token behind the last one of the map, where boxes are zeros
+  int entry;  ///< of the map's batch, where that is not a page
+  int n_k;    ///< tokens of the sequence; of operands in the workspace, of the map
 };
 
 /// Of operands in the workspace.
@@ -73,11 +73,7 @@ __device__ __forceinline__ SequenceRows values_of_sequence(const Args& args, int
     return prepared_rows(args, args.maps.v, b, head);
   } else {
     const TensorMap* own = maps_of_sequence(args, b) + kSequenceValues;
-    if constexpr (attends_to_pages<Config>()) {
-      return {&args.maps.v, own, head, 0, n_k};
-    } else {
-      return {own, own, head, 0, n_k};
-    }
+    return {attends_to_pages<Config>() ? &args.maps.v : own, own, head, 0, n_k};
   }
 }
 
@@ -88,12 +84,12 @@ template <class Config, class Loads, class Args>
 __device__ __forceinline__ void acquire_maps(const Args& args, int b, bool leads) {
   const TensorMap* own = maps_of_sequence(args, b);
   if (leads) {
-    if constexpr (!Config::QuerySlot::kIsPrepared) acquire_map(own[kSequenceQueries]);
+    if constexpr (has_own_map<Config>(kSequenceQueries)) acquire_map(own[kSequenceQueries]);
     acquire_map(own[kSequenceOutput]);
   }
-  if constexpr (Loads::kBringsKeys && !attends_to_pages<Config>() && !Config::KeySlot::kIsPrepared)
+  if constexpr (Loads::kBringsKeys && has_own_map<Config>(kSequenceKeys))
     acquire_map(own[kSequenceKeys]);
-  if constexpr (Loads::kBringsValues && !Config::ValueSlot::kIsPrepared)
+  if constexpr (Loads::kBringsValues && has_own_map<Config>(kSequenceValues))
     acquire_map(own[kSequenceValues]);
 }
 
@@ -203,8 +199,8 @@ __device__ __forceinline__ auto pages_of_step(const Args& args, const Row& row,
 /// the copy engine fills with zeros. Of a step without tiles nothing is loaded.
 template <class Boxes, class Message, class PageOf>
 __device__ __forceinline__ void load_sequence_step(const SequenceRows& rows, const Message& step,
-                                                   const PageOf& page_of, int n_k, u32 slot,
-                                                   Mbarrier full, u32 wanted = ~0u) {
+                                                   const PageOf& page_of, u32 slot, Mbarrier full,
+                                                   u32 wanted = ~0u) {
   using Config = typename Boxes::Config;
   using Slot = typename Boxes::Slot;
   constexpr bool kHasPages = lie_in_pages<Config, Slot>();
@@ -215,14 +211,14 @@ __device__ __forceinline__ void load_sequence_step(const SequenceRows& rows, con
   for (int t = 0; t < WgmmaShape<Config>::kStepTiles; ++t) {
     if ((wanted >> t & 1) == 0) continue;
     const TileRef tile = step.tiles[t];
-    const int first = tile.exists() ? tile.index() * Config::kTileK : rows.behind;
+    const int first = tile.exists() ? tile.index() * Config::kTileK : rows.n_k;
 #pragma unroll
     for (int box = 0; box < Boxes::kCount; ++box) {
       int token = first + box * Boxes::kTokens, page = rows.entry;
       const TensorMap* map = rows.map;
       if constexpr (kHasPages) {
         page = page_of(t * Boxes::kCount + box);
-        if (token + Boxes::kTokens > n_k) map = rows.last_page;
+        if (token + Boxes::kTokens > rows.n_k) map = rows.last_page;
         token &= Boxes::kPageTokens - 1;
       }
       if (!is_elected) continue;

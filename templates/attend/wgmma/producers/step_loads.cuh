@@ -275,7 +275,7 @@ struct StepLoads {
       await_slot();
       announce();
       load_sequence_step<Boxes>(keys_of_sequence<Config>(args, from.b, from.kv_head, from.n_k),
-                                step, page_of, from.n_k, smem.keys(keys.slot()), full);
+                                step, page_of, smem.keys(keys.slot()), full);
       if (Config::kHasColumnBias && elect_one()) issue_biases(full, step, from);
     });
   }
@@ -297,7 +297,7 @@ struct StepLoads {
         Smem::barrier(smem.control()->v_empty[values.slot()]).wait(values.phase() ^ 1);
         if (elect_one()) announce_bytes<Slot>(full, step);
         load_sequence_step<Boxes>(values_of_sequence<Config>(args, from.b, from.kv_head, from.n_k),
-                                  step, page_of, from.n_k, smem.values(values.slot()), full);
+                                  step, page_of, smem.values(values.slot()), full);
       });
     }
     values.advance();

@@ -154,7 +154,7 @@ class TileGateProducer {
       with_page_shift<Config, Slot>(args_, [&](auto page_shift) {
         load_sequence_step<TileBoxes<Slot, Config, page_shift.kValue>>(
             values_of_sequence<Config>(args_, row.b, row.kv_head, row.n_k), step,
-            PagesOfLanes{page}, row.n_k, smem_.values(loads.values.slot()), full, wanted);
+            PagesOfLanes{page}, smem_.values(loads.values.slot()), full, wanted);
       });
     } else if (elect_one()) {
       loads.template load_step<Slot>(args_.maps.v, smem_.values(loads.values.slot()), full, step,
