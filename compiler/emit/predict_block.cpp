@@ -59,6 +59,7 @@ constexpr BlockMember kMembers[] = {
     slot("row_bias"),
     slot("column_bias"),
     slot("scores"),
+    slot("row_scores"),
     slot("row_sums"),
     slot("row_weights"),
     slot("next_estimate"),

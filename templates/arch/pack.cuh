@@ -70,6 +70,33 @@ __device__ __forceinline__ u32 larger_magnitudes<f16>(u32 magnitudes, u32 pair) 
   return magnitudes;
 }
 
+/// Of each half the smaller, the larger of two pairs; NaN wins.
+template <class Element>
+__device__ __forceinline__ u32 smaller_pair(u32 a, u32 b);
+template <class Element>
+__device__ __forceinline__ u32 larger_pair(u32 a, u32 b);
+
+template <>
+__device__ __forceinline__ u32 smaller_pair<bf16>(u32 a, u32 b) {
+  asm("min.NaN.bf16x2 %0, %0, %1;" : "+r"(a) : "r"(b));
+  return a;
+}
+template <>
+__device__ __forceinline__ u32 larger_pair<bf16>(u32 a, u32 b) {
+  asm("max.NaN.bf16x2 %0, %0, %1;" : "+r"(a) : "r"(b));
+  return a;
+}
+template <>
+__device__ __forceinline__ u32 smaller_pair<f16>(u32 a, u32 b) {
+  asm("min.NaN.f16x2 %0, %0, %1;" : "+r"(a) : "r"(b));
+  return a;
+}
+template <>
+__device__ __forceinline__ u32 larger_pair<f16>(u32 a, u32 b) {
+  asm("max.NaN.f16x2 %0, %0, %1;" : "+r"(a) : "r"(b));
+  return a;
+}
+
 /// Two codes of e4m3 in the low 16 bits as a pair of f16, which holds all of them (sm_89 and
 /// newer).
 __device__ __forceinline__ u32 unpack_e4m3x2(u32 codes) {

@@ -55,6 +55,7 @@ class PrepareBlock {
       if (!rows_.exist()) return;
     }
     rows_.load();
+    sums_.prefetch_queries(rows_);
     take_rows();
     if constexpr (kHasSimilarity) {
       rows_.forget();

@@ -40,6 +40,7 @@ class PrepareRows {
     left_ = side_.n - first_;
   }
 
+  __device__ __forceinline__ const Args& args() const { return args_; }
   __device__ __forceinline__ const PrepareSide& side() const { return side_; }
   __device__ __forceinline__ int head() const { return head_; }
   /// Does the block have work? Of a batch of one length all blocks have. A sequence is prepared up

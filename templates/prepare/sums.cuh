@@ -2,8 +2,10 @@
 // and self-similarities. A warp sums its own rows; sums of a tile meet in shared memory.
 #pragma once
 
+#include "arch/prefetch.cuh"
 #include "base/math.cuh"
 #include "prepare/rows.cuh"
+#include "select/pooled/row_scores.cuh"
 
 namespace lacuna {
 
@@ -21,6 +23,7 @@ template <class Config, class Args>
 class PrepareSums {
   static constexpr int kHeadDim = Config::kHeadDim;
   static constexpr bool kHasSummary = Config::kSummaryTile != 0;
+  static constexpr int kTilesOfBlock = kHasSummary ? Config::kTokens / Config::kSummaryTile : 0;
   static constexpr bool kHasSimilarity = Config::kSimilarityTile != 0;
   static constexpr RowUse kSimilarityRows = Config::kGramMax ? RowUse::kDirected : RowUse::kUnit;
   using Element = typename Config::Element;
@@ -46,13 +49,24 @@ class PrepareSums {
 
   __device__ __forceinline__ PrepareSums(Smem& smem) : smem_(smem), warp_(warp_index()) {}
 
+  /// Queries that this warp will multiply with come from memory while keys do.
+  __device__ __forceinline__ void prefetch_queries(const Rows& rows) const {
+    if constexpr (scores_few_rows<Config>()) {
+      const int row = Run<Config::kSummaryTile>::kIsTile ? 0 : warp_ / kTilesOfBlock;
+      if (!has_few_rows<Config>(rows.args()) || row >= few_rows(rows.args())) return;
+      const float* const queries = means_of_few_rows<Config>(rows.args(), rows.head());
+      for (int column = 4 * lane_index(); column < kHeadDim; column += 128)
+        prefetch_to_l1(queries + row * kHeadDim + column);
+    }
+  }
+
   __device__ __forceinline__ void put_summary(const Rows& rows, Columns& sums, int first) {
     if constexpr (Config::kRoundsSummary && Run<Config::kSummaryTile>::kIsTile) {
       put_cells(rows, sums, first);
       return;
     }
     put_sums<Config::kSummaryTile>(sums, first, smem_.summary[warp_],
-                                   [&](int tile) { write_summary(rows, tile); });
+                                   [&](int tile) { finish_summary(rows, tile); });
   }
   /// After the lengths of the warp's rows.
   __device__ __forceinline__ void put_similarity(const Rows& rows, Columns& sums, int first) {
@@ -62,9 +76,7 @@ class PrepareSums {
 
   /// Those of more than one warp; a warp takes a tile, the last ones the similarities.
   __device__ __forceinline__ void finish_tiles(const Rows& rows) const {
-    if constexpr (kHasSummary && !Run<Config::kSummaryTile>::kIsTile) {
-      if (warp_ < Config::kTokens / Config::kSummaryTile) write_summary(rows, warp_);
-    }
+    if constexpr (kHasSummary && !Run<Config::kSummaryTile>::kIsTile) finish_summaries(rows);
     if constexpr (kHasSimilarity && !Run<Config::kSimilarityTile>::kIsTile) {
       const int tile = Layout::kWarps - 1 - warp_;
       if (tile < Config::kTokens / Config::kSimilarityTile) write_similarity(rows, tile);
@@ -186,6 +198,24 @@ class PrepareSums {
     return fabsf(sum) < kInfinity ? sum : sum_again<kTile, kUse, kSmooth>(rows, tile, column);
   }
 
+  /// Of four neighbouring columns of a summary.
+  template <int kTile>
+  __device__ __forceinline__ float4 four_sums(const Rows& rows, int tile, int column) const {
+    using R = Run<kTile>;
+    const float(*const sums)[kHeadDim] = smem_.summary + (R::kIsTile ? warp_ : tile * R::kParts);
+    float4 sum = {};
+#pragma unroll
+    for (int part = 0; part < R::kParts; ++part) {
+      const float4 own = *reinterpret_cast<const float4*>(sums[part] + column);
+      sum = {sum.x + own.x, sum.y + own.y, sum.z + own.z, sum.w + own.w};
+    }
+    const auto finite = [&](float x, int e) {
+      if (fabsf(x) < kInfinity) return x;
+      return sum_again<kTile, RowUse::kAll, Config::kSmoothSummary>(rows, tile, column + e);
+    };
+    return {finite(sum.x, 0), finite(sum.y, 1), finite(sum.z, 2), finite(sum.w, 3)};
+  }
+
   /// NaN and infinity add nothing: they are the business of their own token.
   template <int kTile, RowUse kUse, bool kSmooth>
   __device__ __forceinline__ float sum_again(const Rows& rows, int tile, int column) const {
@@ -199,22 +229,71 @@ class PrepareSums {
     return sum;
   }
 
-  __device__ __forceinline__ void write_summary(const Rows& rows, int tile) const {
-    constexpr int kTile = Config::kSummaryTile;
+  __device__ __forceinline__ void finish_summaries(const Rows& rows) const {
+    constexpr int kTiles = kTilesOfBlock;
+    if (has_few_rows<Config>(rows.args())) {  // the warps of a tile share out the rows
+      multiply_summary(rows, warp_ % kTiles, warp_ / kTiles, Layout::kWarps / kTiles);
+    } else if (warp_ < kTiles) {
+      finish_summary(rows, warp_);
+    }
+  }
+
+  /// Summaries of one warp's tile, or what becomes of them where few rows ask.
+  __device__ __forceinline__ void finish_summary(const Rows& rows, int tile) const {
     if constexpr (Config::kRoundsSummary) {
       write_cell(rows, tile);
-      return;
+    } else if (has_few_rows<Config>(rows.args())) {
+      multiply_summary(rows, tile, 0, 1);
+    } else {
+      write_summary(rows, tile);
     }
-    if (tile * kTile >= rows.left()) return;
+  }
+
+  static constexpr int kQuads = ceil_div(kHeadDim, 128);
+  /// The means of a tile that has tokens, by a whole warp.
+  __device__ __forceinline__ void means_of_tile(SummaryQuad (&means)[kQuads], const Rows& rows,
+                                                int tile) const {
+    constexpr int kTile = Config::kSummaryTile;
     const auto tokens = static_cast<float>(smaller(kTile, rows.left() - tile * kTile));
-    const PrepareSide& side = rows.side();
-    const long long number =
-        static_cast<long long>(rows.head()) * side.tiles + rows.first() / kTile + tile;
-    for (int column = lane_index(); column < kHeadDim; column += 32) {
-      side.summary[number * kHeadDim + column] =
-          column_sum<kTile, RowUse::kAll, Config::kSmoothSummary>(rows, smem_.summary, tile,
-                                                                  column) /
-          tokens;
+#pragma unroll
+    for (int n = 0; n < kQuads; ++n) {
+      const int column = 128 * n + 4 * lane_index();
+      means[n].column = column < kHeadDim ? column : -1;
+      if (column >= kHeadDim) continue;
+      const float4 sum = four_sums<kTile>(rows, tile, column);
+      means[n].x = {sum.x / tokens, sum.y / tokens, sum.z / tokens, sum.w / tokens};
+    }
+  }
+
+  __device__ __forceinline__ void write_summary(const Rows& rows, int tile) const {
+    if (tile * Config::kSummaryTile >= rows.left()) return;
+    SummaryQuad means[kQuads];
+    means_of_tile(means, rows, tile);
+    float* const summary = rows.side().summary + number_of_tile(rows, tile) * kHeadDim;
+#pragma unroll
+    for (int n = 0; n < kQuads; ++n) {
+      if (means[n].column >= 0) *reinterpret_cast<float4*>(summary + means[n].column) = means[n].x;
+    }
+  }
+
+  /// Counted through all heads.
+  __device__ __forceinline__ static long long number_of_tile(const Rows& rows, int tile) {
+    return static_cast<long long>(rows.head()) * rows.side().tiles +
+           rows.first() / Config::kSummaryTile + tile;
+  }
+
+  /// With every `step`-th row from `first` on.
+  __device__ __forceinline__ void multiply_summary(const Rows& rows, int tile, int first,
+                                                   int step) const {
+    if constexpr (scores_few_rows<Config>()) {
+      constexpr int kTile = Config::kSummaryTile;
+      if (tile * kTile >= rows.left()) return;
+      SummaryQuad means[kQuads];
+      means_of_tile(means, rows, tile);
+      const float* const queries = means_of_few_rows<Config>(rows.args(), rows.head());
+      multiply_few_rows<Config>(
+          rows.args(), rows.head(), rows.first() / kTile + tile, means, first, step,
+          [&](int row, int column) { return elements_of_row<Config>(queries, row, column); });
     }
   }
 

@@ -27,7 +27,6 @@ class KeptRow {
     for (int head = 0; head < heads_; ++head) bits |= row_[head * head_words_ + number];
     return bits;
   }
-  __device__ __forceinline__ bool keeps(int j) const { return (word(j / 32) >> j % 32 & 1u) != 0; }
 
  private:
   const unsigned* row_;
@@ -53,13 +52,20 @@ __device__ __forceinline__ void compact_lists(const Args& args) {
   const WorkTile row = numbered_row<Config>(attend, number);
   const KeptRow<Config::kSharedHeads, Args> kept(args, row.b, row.h, row.q0 / Config::kKeepQ);
   int* const list = const_cast<int*>(attend.list_indices) + row.index() * attend.list_capacity;
+  constexpr int kTilesOfBit = Config::kKeepK / Config::kTileK;
   int count = 0;
+  u32 words = 0;  // a lane has one of 32, which are loaded together
 #pragma unroll 1
   for (int first = 0; first < attend.k_tiles; first += 32) {
+    const int word = first / (32 * kTilesOfBit);
+    if (first % (32 * 32 * kTilesOfBit) == 0)
+      words = word + lane_index() < args.predict.keep_words ? kept.word(word + lane_index()) : 0;
+    const u32 bits = __shfl_sync(kAllLanes, words, word % 32);
     const int j = first + lane_index();
     const int k0 = j * Config::kTileK;
     const int k1 = smaller(k0 + Config::kTileK - 1, attend.n_k - 1);
-    bool listed = j < attend.k_tiles && kept.keeps(k0 / Config::kKeepK);
+    bool listed = j < attend.k_tiles && (bits >> j / kTilesOfBit % 32 & 1u) != 0;
+    if (!__any_sync(kAllLanes, listed)) continue;
     bool full = k1 - k0 == Config::kTileK - 1;
     if constexpr (asks_pairs<Config>()) {
       const ClassWords known = read_classes<Config>(args, row.b, row.h, row.i, first / 32);
@@ -110,7 +116,8 @@ class RowOrder {
     const int length = row < rows_ ? length_of(row) : -1;
     smem_.own[thread_index()] = length;
     const int bins = args_.attend.list_capacity + 1;
-    const int ahead = bins <= Smem::kBins ? count_lengths(bins, length) : compare_lengths(length);
+    const bool are_counted = rows_ > Config::kThreads && bins <= Smem::kBins;
+    const int ahead = are_counted ? count_lengths(bins, length) : compare_lengths(length);
     if (row < rows_) args_.predict.row_order[ahead + own_ahead(length)] = row;
   }
 

@@ -11,6 +11,12 @@ inline constexpr int kMostBlocks = 512;
 /// Tiles of the longest row that a warp decides by itself.
 inline constexpr int kMostWarpTiles = 512;
 
+/// select/pooled/row_scores.cuh: query tiles of the heads of a KV head that are few, and key tiles
+/// that are many.
+inline constexpr int kFewRows = 16, kManyTiles = 64;
+/// The same of rows of tokens of a batch entry (select/tokens/key_shares.cuh), and keys.
+inline constexpr int kFewTokenRows = 4, kManyKeys = 4096;
+
 /// Query tiles whose means one matrix product takes (select/pooled).
 inline constexpr int kMeanRows = 16;
 

@@ -85,6 +85,7 @@ const std::map<std::string, std::size_t> kPredictOffsets = {
     MEMBER(PredictArgs, row_bias),
     MEMBER(PredictArgs, column_bias),
     MEMBER(PredictArgs, scores),
+    MEMBER(PredictArgs, row_scores),
     MEMBER(PredictArgs, row_sums),
     MEMBER(PredictArgs, row_weights),
     MEMBER(PredictArgs, next_estimate),

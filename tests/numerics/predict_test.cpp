@@ -65,6 +65,21 @@ std::vector<Case> predicted_shapes() {
   return cases;
 }
 
+/// Few queries of many keys: pooled estimates have scores of few rows
+/// (templates/select/pooled/row_scores.cuh), others go through long rows.
+std::vector<Case> predicted_few_queries() {
+  const std::vector<std::string> names =
+      test::by_tier(predicted_names(), {"topk-blocks", "quest", "sparge", "twilight", "moba-blocks",
+                                        "bands", "shared-heads", "columns-pooled"});
+  std::vector<Case> cases;
+  for (const std::string& variant : names) {
+    if (needs_equal_lengths(variant)) continue;
+    cases.push_back({variant, DType::kBF16, 64, 1, 8, 2, 1, 8200, Fill::kClustered, false});
+    cases.push_back({variant, DType::kF16, 64, 2, 2, 1, 130, 8300, Fill::kClustered, true});
+  }
+  return cases;
+}
+
 std::vector<Case> predicted_layouts() {
   std::vector<Case> cases;
   for (const std::string& variant : predicted_names()) {
@@ -90,6 +105,8 @@ INSTANTIATE_TEST_SUITE_P(LongTiles, Predicted, testing::ValuesIn(long_tiles()), 
 INSTANTIATE_TEST_SUITE_P(Bands, Predicted, testing::ValuesIn(predicted_bands()), name_of_predicted);
 INSTANTIATE_TEST_SUITE_P(Kinds, Predicted, testing::ValuesIn(predicted_kinds()), name_of_predicted);
 INSTANTIATE_TEST_SUITE_P(Shapes, Predicted, testing::ValuesIn(predicted_shapes()),
+                         name_of_predicted);
+INSTANTIATE_TEST_SUITE_P(FewQueries, Predicted, testing::ValuesIn(predicted_few_queries()),
                          name_of_predicted);
 INSTANTIATE_TEST_SUITE_P(Values, Predicted, testing::ValuesIn(value_cases(predicted_names())),
                          name_of_predicted);

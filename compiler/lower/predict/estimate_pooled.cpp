@@ -2,6 +2,7 @@
 #include "compiler/lower/block.hpp"
 #include "compiler/lower/config.hpp"
 #include "compiler/lower/predict/estimate_kernels.hpp"
+#include "compiler/lower/predict/row_scores.hpp"
 #include "compiler/spec/summary.hpp"
 #include "templates/shared/select_block.cuh"
 
@@ -48,8 +49,12 @@ std::vector<ConfigField> pooled_config(const EstimateParts& parts, EstimateKerne
       boolean("kColumnsAreTokens", has_tokens, "/predictor/estimate/k"),
       boolean("kDecidesKeys", kind == EstimateKernel::kKeys, kNoField, Origin::kDerived,
               "a key is a tile of its own, and keep asks for no order")};
-  if (has_bounds(parts))
+  if (has_bounds(parts)) {
     fields.push_back(boolean("kColumnsAreBounds", true, "/predictor/estimate/k"));
+    if (parts.plan.program.batch != BatchLayout::kUniform)
+      fields.push_back(integer("kOwnKeys", 0, kNoField, Origin::kDerived,
+                               "bounds and the arguments of a sequence take the registers"));
+  }
   add_estimate_config(parts, fields);
   return fields;
 }
@@ -83,6 +88,7 @@ Kernels pooled_kernels(const EstimateParts& parts) {
                 .resident_blocks = pooled_blocks(parts, kind),
                 .operands = {"q_summary", has_tokens ? "k" : "k_summary"}};
   add_similarity_operands(parts, kernel);
+  if (!has_tokens) read_row_scores(parts.plan, kernel);
   if (kind == EstimateKernel::kMeans) {
     const int numbers = pooled_planes(parts.rows, parts.keep.orders_tiles());
     kernel.slots.push_back({"scores", units("(" + kernel.grid.expr + ")",

@@ -6,6 +6,7 @@
 #include "compiler/lower/config.hpp"
 #include "compiler/lower/predict/estimate_family.hpp"
 #include "compiler/lower/predict/estimate_kernels.hpp"
+#include "compiler/lower/predict/row_scores.hpp"
 #include "compiler/spec/summary.hpp"
 #include "compiler/target/estimate_block.hpp"
 #include "templates/shared/select_block.cuh"
@@ -175,9 +176,11 @@ Kernels token_kernels(const EstimateParts& parts) {
   if (step > 1) kernel.config.push_back(integer("kRowStride", step, "/predictor/estimate/q"));
   add_index(parts, kernel);
   add_token_operands(parts, kernel);
+  Kernels kernels = share_keys(parts, kernel);
   add_scores(parts, numbers_of_tokens(parts), kernel);
   kernel.slots.push_back(kept_slot(parts.plan, parts.select));
-  return {kernel};
+  kernels.push_back(std::move(kernel));
+  return kernels;
 }
 
 Kernels cell_kernels(const EstimateParts& parts) {

@@ -15,7 +15,7 @@ __device__ __forceinline__ void decide_row(
     const Args& args, const KeepRow& row, float* p, const float* score, int* order,
     OrderScratch<DecidingTeam<Config>::kSize / 32>& order_scratch, SelectScratch& scratch) {
   if constexpr (Config::kKeepsFirst) {
-    select_first<Config, Hooks>(args, row, p, scratch.reduce);
+    select_first<Config, Hooks>(args, row, p, order_scratch, scratch.reduce);
   } else {
     RowValues values;
     values.score = score;

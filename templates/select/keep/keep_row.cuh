@@ -96,6 +96,43 @@ __device__ __forceinline__ bool sees_tile(const Args& args, const KeepRow& row, 
   return sees_keys<Config, Hooks>(args, row, j * Config::kTileK, last_key<Config>(args, j));
 }
 
+/// What a row sees of the tiles of a word of its bits: nothing, every one, or each is to be asked.
+enum class WordView { kNone, kAll, kSome };
+template <class Config, class Hooks, class Args>
+__device__ __forceinline__ WordView view_of_word(const Args& args, const KeepRow& row, int word) {
+  if constexpr (!Config::kHasMask && Config::kStep != Step::kWithin) return WordView::kAll;
+  const int k0 = word * 32 * Config::kTileK;
+  const int k1 = last_key<Config>(args, smaller(word * 32 + 31, args.predict.keep_k_tiles - 1));
+  if (!sees_keys<Config, Hooks>(args, row, k0, k1)) return WordView::kNone;
+  if constexpr (Config::kStep == Step::kWithin) return WordView::kSome;
+  return Hooks::tile_full(args, row.q0, row.q1, k0, k1, row.h, row.b) ? WordView::kAll
+                                                                      : WordView::kSome;
+}
+
+/// Which of this thread's tiles first + e * kThreads + its index a row sees, bit e of 32: a word at
+/// a time where the mask says enough. By all threads; `first` is a multiple of 32 * kThreads.
+template <class Config, class Hooks, int kThreads, class Args>
+__device__ __forceinline__ u32 seen_by_thread(const Args& args, const KeepRow& row, int first = 0) {
+  constexpr int kWarps = kThreads / 32;
+  const int tiles = args.predict.keep_k_tiles;
+  const int own_word = first / 32 + lane_index() * kWarps + warp_index();
+  const WordView view = own_word < args.predict.keep_words
+                            ? view_of_word<Config, Hooks>(args, row, own_word)
+                            : WordView::kNone;
+  const u32 all = __ballot_sync(kAllLanes, view == WordView::kAll);
+  const u32 some = __ballot_sync(kAllLanes, view == WordView::kSome);
+  u32 seen = all;
+#pragma unroll 1
+  for (u32 left = some; left != 0; left &= left - 1) {
+    const int e = __ffs(static_cast<int>(left)) - 1;
+    const int j = first + e * kThreads + thread_index();
+    if (j < tiles && sees_tile<Config, Hooks>(args, row, j)) seen |= 1u << e;
+  }
+  const int end = tiles - first - thread_index();  // of the last word some lanes have no tile
+  const int count = end > 0 ? ceil_div(end, kThreads) : 0;
+  return count < 32 ? seen & ((1u << count) - 1u) : seen;
+}
+
 struct TileSimilarity {
   float q = 0.0f, k = 0.0f;
 };

@@ -18,19 +18,6 @@ __device__ __forceinline__ float* last_rows_plane(const Args& args, int b, int h
   return args.predict.scores + number * args.predict.keep_k_tiles;
 }
 
-/// What a row sees of the tiles of a word of its bits: nothing, every one, or each is to be asked.
-enum class WordView { kNone, kAll, kSome };
-template <class Config, class Hooks, class Args>
-__device__ __forceinline__ WordView view_of_word(const Args& args, const KeepRow& row, int word) {
-  if constexpr (!Config::kHasMask && Config::kStep != Step::kWithin) return WordView::kAll;
-  const int k0 = word * 32 * Config::kTileK;
-  const int k1 = last_key<Config>(args, smaller(word * 32 + 31, args.predict.keep_k_tiles - 1));
-  if (!sees_keys<Config, Hooks>(args, row, k0, k1)) return WordView::kNone;
-  if constexpr (Config::kStep == Step::kWithin) return WordView::kSome;
-  return Hooks::tile_full(args, row.q0, row.q1, k0, k1, row.h, row.b) ? WordView::kAll
-                                                                      : WordView::kSome;
-}
-
 struct VisibleTiles {
   int count = 0;
   int end = 0;  ///< of the words that have any

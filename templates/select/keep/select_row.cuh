@@ -74,12 +74,14 @@ __device__ __forceinline__ void select_by_index(const Args& args, const KeepRow&
 template <class Config, class Args>
 __device__ __forceinline__ void give_to_other_heads(const Args& args, const KeepRow& row) {
   const unsigned* const decided = kept_words<Config>(args, row);
-  KeepRow other = row;
+  const long long head_words =
+      static_cast<long long>(args.predict.keep_q_tiles) * args.predict.keep_words;
 #pragma unroll 1
-  for (other.h = 1; other.h < args.attend.n_h; ++other.h) {
-    unsigned* const kept = kept_words<Config>(args, other);
-    for (int word = thread_index(); word < args.predict.keep_words; word += Config::kThreads)
-      kept[word] = decided[word];
+  for (int word = thread_index(); word < args.predict.keep_words; word += Config::kThreads) {
+    const unsigned bits = decided[word];
+    unsigned* kept = kept_words<Config>(args, row) + word;
+#pragma unroll 4
+    for (int h = 1; h < args.attend.n_h; ++h) *(kept += head_words) = bits;
   }
 }
 

@@ -17,6 +17,7 @@
 #include "select/pooled/pooled_product.cuh"
 #include "select/pooled/pooled_tokens.cuh"
 #include "select/pooled/pooled_vectors.cuh"
+#include "select/pooled/row_scores.cuh"
 #include "shared/select_block.cuh"
 
 namespace lacuna {
@@ -62,7 +63,7 @@ class PooledBlock {
 
   /// Floats for each tile: reduced logits of each row; log-sums of each row, or p of one at a
   /// time; the order of one row.
-  static constexpr int kLogSums = kColumns > 1 ? kRows : 1;
+  static constexpr int kLogSums = kColumns > 1 ? kRows : kIsNormal ? 1 : 0;
   static constexpr int kPlanes = kRows + kLogSums + order_planes(Config::kOrdersTiles);
   static constexpr int kScratchPlanes = pooled_planes(kRows, Config::kOrdersTiles);
 
@@ -79,8 +80,10 @@ class PooledBlock {
       : args_(args),
         shared_(*reinterpret_cast<Shared*>(smem)),
         tiles_(args.predict.keep_k_tiles),
-        columns_(Config::kColumnsAreTokens ? args.attend.n_k : tiles_) {
-    const bool fits = kPlanes * static_cast<long long>(tiles_) <= kPlaneFloats;
+        columns_(Config::kColumnsAreTokens ? args.attend.n_k : tiles_),
+        rows_(has_few_rows<Config>(args) ? smaller(kRows, args.predict.keep_q_tiles) : kRows) {
+    const int planes = rows_ + kPlanes - kRows;
+    const bool fits = planes * static_cast<long long>(tiles_) <= kPlaneFloats;
     planes_ = fits ? shared_.planes
                    : args.predict.scores +
                          static_cast<long long>(block_index()) * kScratchPlanes * tiles_;
@@ -90,7 +93,11 @@ class PooledBlock {
     const int groups = count_row_groups<kRows>(args_);
     for (int number = block_index(); number < groups; number += kMostBlocks) {
       group_ = locate_row_group<kRows>(args_, number);
-      reduce_logits();
+      if (has_few_rows<Config>(args_)) {
+        read_scores();
+      } else {
+        reduce_logits();
+      }
       __syncthreads();
       for (int r = 0; r < group_.rows; ++r) decide(r);
     }
@@ -101,7 +108,38 @@ class PooledBlock {
     return planes_ + static_cast<long long>(number) * tiles_;
   }
   __device__ __forceinline__ float* log_sums(int r) const {
-    return plane(kRows + (kLogSums > 1 ? r : 0));
+    return plane(rows_ + (kLogSums > 1 ? r : 0));
+  }
+
+  /// Of few rows the kernel that summarises keys has made them. Several are loaded before the first
+  /// is stored.
+  __device__ __forceinline__ void read_scores() const {
+    constexpr int kAtOnce = 8, kThreads = Config::kThreads;
+    for (int r = 0; r < group_.rows; ++r) {
+      const KeepRow row = keep_row_of<Config>(args_, group_, r);
+      const float* const scores = row_scores_of(args_, row.b, row.h, row.i);
+      const bool is_short = tiles_ <= 32 * kThreads;
+      const u32 seen = is_short ? seen_by_thread<Config, Hooks, kThreads>(args_, row) : 0u;
+#pragma unroll 1
+      for (int first = 0; first < tiles_; first += kAtOnce * kThreads) {
+        float own[kAtOnce];
+#pragma unroll
+        for (int n = 0; n < kAtOnce; ++n) {
+          const int j = first + n * kThreads + thread_index();
+          own[n] = j < tiles_ ? scores[j] : -kInfinity;
+        }
+#pragma unroll
+        for (int n = 0; n < kAtOnce; ++n) {
+          const int j = first + n * kThreads + thread_index();
+          if (j >= tiles_) break;
+          bool counts = is_short ? (seen >> (first / kThreads + n) & 1u) != 0
+                                 : sees_tile<Config, Hooks>(args_, row, j);
+          if constexpr (kExcludesTiles<Config>)
+            counts = counts && !excludes_tile<Config, Hooks>(args_, row, j);
+          plane(r)[j] = counts ? own[n] : -kInfinity;
+        }
+      }
+    }
   }
 
   __device__ __forceinline__ void reduce_logits() const {
@@ -172,7 +210,7 @@ class PooledBlock {
     const KeepRow row = keep_row_of<Config>(args_, group_, r);
     float* const p = kIsNormal ? log_sums(r) : plane(r);
     if constexpr (kIsNormal) normalise(plane(r), p);
-    int* const order = reinterpret_cast<int*>(plane(kRows + kLogSums));
+    int* const order = reinterpret_cast<int*>(plane(rows_ + kLogSums));
     decide_row<Config, Hooks>(args_, row, p, plane(r), order, shared_.order, shared_.select);
   }
 
@@ -186,6 +224,7 @@ class PooledBlock {
   const Args& args_;
   Shared& shared_;
   const int tiles_, columns_;
+  const int rows_;  ///< that there are planes for
   float* planes_;
   RowGroup group_ = {};
 };

@@ -10,6 +10,7 @@
 #include "base/kinds.cuh"
 #include "select/keep/decide_row.cuh"
 #include "select/pooled/pooled_vectors.cuh"
+#include "select/pooled/row_scores.cuh"
 #include "shared/select_block.cuh"
 
 namespace lacuna {
@@ -64,10 +65,14 @@ class PooledMeans {
       h_ = head - b_ * args_.attend.n_h;
       first_ = (groups_of_head - 1 - number / heads) * kRows;
       rows_ = smaller(kRows, args_.predict.keep_q_tiles - first_);
-      load_queries(head);
-      __syncthreads();
-      for (int column = warp_ * kColumns; column < tiles_; column += kWarps * kColumns) {
-        if (sees_columns(column)) multiply(column);
+      if (has_few_rows<Config>(args_)) {
+        read_scores();
+      } else {
+        load_queries(head);
+        __syncthreads();
+        for (int column = warp_ * kColumns; column < tiles_; column += kWarps * kColumns) {
+          if (sees_columns(column)) multiply(column);
+        }
       }
       __syncthreads();
       for (int r = warp_; r < rows_; r += kWarps) decide_row(r);
@@ -86,6 +91,15 @@ class PooledMeans {
       if (r < rows_)
         x = Vectors::template row_elements<float4>(summaries + r * Config::kHeadDim, column);
       *reinterpret_cast<float4*>(smem_.queries[r] + column) = x;
+    }
+  }
+
+  /// Of few rows the kernel that summarises keys has made them.
+  __device__ __forceinline__ void read_scores() const {
+    for (int r = 0; r < rows_; ++r) {
+      const float* const scores = row_scores_of(args_, b_, h_, first_ + r);
+      for (int j = thread_index(); j < tiles_; j += Config::kThreads)
+        smem_.logits[r][j] = scores[j];
     }
   }
 

@@ -19,6 +19,27 @@ namespace lacuna {
 /// Is one decision that of all heads of a batch entry?
 LACUNA_OPTIONAL_FIELD(bool, serves_all_heads, kServesAllHeads, false)
 
+/// Do blocks share the keys of few rows (key_shares.cuh)?
+LACUNA_OPTIONAL_FIELD(bool, shares_keys, kSharesKeys, false)
+
+/// Rows of a batch entry.
+template <class Config, class Args>
+__device__ __forceinline__ int token_rows(const Args& args) {
+  return (serves_all_heads<Config>() ? 1 : args.attend.n_h) * args.predict.keep_q_tiles;
+}
+/// By its number through the batch.
+template <class Config, class Args>
+__device__ __forceinline__ KeepRow token_row(const Args& args, int number) {
+  if constexpr (!serves_all_heads<Config>()) return locate_keep_row<Config>(args, number);
+  const int q_tiles = args.predict.keep_q_tiles;
+  return keep_row_of<Config>(args, number / q_tiles, 0, number % q_tiles);
+}
+template <class Config, class Args>
+__device__ __forceinline__ bool has_few_token_rows(const Args& args) {
+  if constexpr (!shares_keys<Config>()) return false;
+  return token_rows<Config>(args) <= kFewTokenRows && args.attend.n_k >= kManyKeys;
+}
+
 template <class Config, class Hooks, class Args>
 class TokenBlock {
   using Shape = TokenShape<Config>;
@@ -51,16 +72,10 @@ class TokenBlock {
         warp_(warp_index()) {}
 
   __device__ __forceinline__ void run() {
-    constexpr bool kServesAll = serves_all_heads<Config>();
-    const int q_tiles = args_.predict.keep_q_tiles;
-    const int rows = args_.attend.n_b * (kServesAll ? 1 : args_.attend.n_h) * q_tiles;
+    const int rows = args_.attend.n_b * token_rows<Config>(args_);
     for (int number = block_index(); number < rows; number += kMostBlocks) {
-      if constexpr (kServesAll) {
-        estimate(keep_row_of<Config>(args_, number / q_tiles, 0, number % q_tiles));
-        give_to_other_heads<Config>(args_, row_);
-      } else {
-        estimate(locate_keep_row<Config>(args_, number));
-      }
+      estimate(token_row<Config>(args_, number));
+      if constexpr (serves_all_heads<Config>()) give_to_other_heads<Config>(args_, row_);
     }
   }
 
@@ -105,6 +120,7 @@ class TokenBlock {
       visible_ = count_visible<Config, Hooks>(args_, row_,
                                               BlockTeam<Config::kThreads>(tail_.select.reduce));
     }
+    if (has_few_token_rows<Config>(args_)) return decide();
     float own = 0.0f, log2_sum = 0.0f;
     if constexpr (kNeedsSums) own = log2_sum = sum_own();
     if constexpr (kNeedsReference) log2_sum = sum_reference();
@@ -338,10 +354,10 @@ class TokenBlock {
 
   /// The bits of a row whose tiles are put in order.
   __device__ __forceinline__ void decide() {
+    auto& scratch = *reinterpret_cast<OrderScratch<Shape::kWarps>*>(smem_);
     if constexpr (Config::kKeepsFirst) {
-      select_first<Config, Hooks>(args_, row_, plane(0), tail_.select.reduce);
+      select_first<Config, Hooks>(args_, row_, plane(0), scratch, tail_.select.reduce);
     } else if constexpr (Config::kOrdersTiles) {
-      auto& scratch = *reinterpret_cast<OrderScratch<Shape::kWarps>*>(smem_);
       int* const order = reinterpret_cast<int*>(plane(2));
       order_tiles<BlockTeam<Config::kThreads>>(plane(0), args_.predict.keep_k_tiles, order,
                                                reinterpret_cast<int*>(plane(3)), scratch);
@@ -366,8 +382,14 @@ class TokenBlock {
     return shared_address(smem_) + static_cast<u32>(key_offset(step));
   }
 
-  /// predict.scores: of the head for the last rows, else of the block.
+  /// predict.scores: of the head for the last rows, else of the block; scores of few rows are
+  /// apart.
   __device__ __forceinline__ float* plane(int number) const {
+    if (has_few_token_rows<Config>(args_) && number == 0) {
+      const int row = row_.h * args_.predict.keep_q_tiles + row_.i;
+      return args_.predict.row_scores +
+             (static_cast<long long>(row_.b) * kFewTokenRows + row) * args_.predict.keep_k_tiles;
+    }
     if constexpr (Shape::kIsLast) return last_rows_plane<Config>(args_, row_.b, row_.h, number);
     const long long first = static_cast<long long>(block_index()) * kPlanes + number;
     return args_.predict.scores + first * args_.predict.keep_k_tiles;

@@ -28,6 +28,21 @@ inline u32 larger_magnitudes(u32 magnitudes, u32 pair) {
       std::fmax(unpack_high<Element>(magnitudes), std::fabs(unpack_high<Element>(pair))));
 }
 
+template <class Element, class Choose>
+inline u32 choose_pair(u32 a, u32 b, Choose choose) {
+  const auto one = [&](float x, float y) { return x != x ? x : y != y ? y : choose(x, y); };
+  return pack<Element>(one(unpack_low<Element>(a), unpack_low<Element>(b)),
+                       one(unpack_high<Element>(a), unpack_high<Element>(b)));
+}
+template <class Element>
+inline u32 smaller_pair(u32 a, u32 b) {
+  return choose_pair<Element>(a, b, [](float x, float y) { return std::fmin(x, y); });
+}
+template <class Element>
+inline u32 larger_pair(u32 a, u32 b) {
+  return choose_pair<Element>(a, b, [](float x, float y) { return std::fmax(x, y); });
+}
+
 inline u32 unpack_e4m3x2(u32 codes) {
   return pack<f16>(::emulation::e4m3_to_float(static_cast<unsigned char>(codes)),
                    ::emulation::e4m3_to_float(static_cast<unsigned char>(codes >> 8)));

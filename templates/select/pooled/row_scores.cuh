@@ -1,0 +1,89 @@
+// Scores of few rows. A row of a pooled estimate is decided by one block. Where one query asks
+// about many keys, there are only as many rows as heads: their blocks would read the summaries of
+// all keys alone, while most multiprocessors have nothing to do. So where the query tiles of the
+// heads of a KV head are few and key tiles are many, the kernel that summarises a key tile
+// multiplies the summary with the means of these query tiles right away; the estimate reads the
+// products, and only decides.
+//
+// predict.row_scores [b, h_kv, kFewRows, keep_k_tiles]; row (h % heads_per_kv) * keep_q_tiles + i
+// of a KV head is query tile i of head h.
+#pragma once
+
+#include "arch/warp.cuh"
+#include "base/math.cuh"
+#include "base/optional_field.cuh"
+#include "select/pooled/pooled_vectors.cuh"
+#include "shared/select_block.cuh"
+
+namespace lacuna {
+
+/// Of the kernel that summarises and of the estimate: do they have these scores?
+LACUNA_OPTIONAL_FIELD(bool, scores_few_rows, kScoresFewRows, false)
+
+/// The same for all kernels of a launch, and of a batch of sequences for all of a sequence.
+template <class Config, class Args>
+__device__ __forceinline__ bool has_few_rows(const Args& args) {
+  if constexpr (!scores_few_rows<Config>()) return false;
+  return args.attend.heads_per_kv * args.predict.keep_q_tiles <= kFewRows &&
+         args.predict.keep_k_tiles >= kManyTiles;
+}
+
+/// By key tile; `head`: the KV head, counted through the batch.
+template <class Args>
+__device__ __forceinline__ float* row_scores(const Args& args, long long head, int row) {
+  return args.predict.row_scores + (head * kFewRows + row) * args.predict.keep_k_tiles;
+}
+/// Of query tile i of a query head.
+template <class Args>
+__device__ __forceinline__ const float* row_scores_of(const Args& args, int b, int h, int i) {
+  const int row = h % args.attend.heads_per_kv * args.predict.keep_q_tiles + i;
+  return row_scores(args, key_head(args, b, h), row);
+}
+
+/// Four neighbouring elements of a summary, which a lane has; `column`: of the first, counted as
+/// PooledVectors does; -1: of none.
+struct SummaryQuad {
+  float4 x;
+  int column;
+};
+
+/// Rows of the heads of a KV head, which are neighbours in predict.q_summary, too.
+template <class Args>
+__device__ __forceinline__ int few_rows(const Args& args) {
+  return args.attend.heads_per_kv * args.predict.keep_q_tiles;
+}
+template <class Config, class Args>
+__device__ __forceinline__ const float* means_of_few_rows(const Args& args, long long head) {
+  return args.predict.q_summary + head * few_rows(args) * Config::kHeadDim;
+}
+
+template <class Config>
+__device__ __forceinline__ float4 elements_of_row(const float* means, int row, int column) {
+  return PooledVectors<Config>::template row_elements<float4>(means + row * Config::kHeadDim,
+                                                              column);
+}
+
+/// By a whole warp, which has the summary of tile j: its products with every `step`-th row from
+/// `first` on. elements_of(row, column): four elements of a row.
+template <class Config, int kCount, class Args, class ElementsOf>
+__device__ __forceinline__ void multiply_few_rows(const Args& args, long long head, int j,
+                                                  const SummaryQuad (&summary)[kCount], int first,
+                                                  int step, const ElementsOf& elements_of) {
+  const int rows = few_rows(args);
+#pragma unroll 4
+  for (int row = first; row < rows; row += step) {
+    float dot = 0.0f;
+#pragma unroll
+    for (int n = 0; n < kCount; ++n) {
+      if (summary[n].column < 0) continue;
+      const float4 q = elements_of(row, summary[n].column);
+      dot = fmaf(q.x, summary[n].x.x, fmaf(q.y, summary[n].x.y, dot));
+      dot = fmaf(q.z, summary[n].x.z, fmaf(q.w, summary[n].x.w, dot));
+    }
+    dot = warp_reduce(dot, [](float a, float b) { return a + b; });
+    if (lane_index() == 0)
+      row_scores(args, head, row)[j] = dot * args.attend.scale * Config::kTemperature;
+  }
+}
+
+}  // namespace lacuna
