@@ -16,12 +16,12 @@ struct ParamRange {
   double low, high;
 };
 inline constexpr ParamRange kParamRanges[] = {
-    {"tau", 0.4, 3},      {"slope", 0.004, 0.3}, {"limit", 1, 160},    {"window", 1, 150},
-    {"start", 0, 400},    {"document", 0, 12},   {"group", 0, 12},     {"level", -2, 3},
-    {"threshold", -1, 4}, {"bucket", -2, 2},     {"pairs", -4, 60},    {"stride", 1, 40},
-    {"bias", -2, 2},      {"doc_q", 0, 6},       {"doc_k", 0, 6},      {"cap", 0.5, 20},
-    {"lambda", -5, -0.2}, {"least", -1, 4},      {"theta", 0.02, 0.5}, {"mass", 0.1, 0.95},
-    {"count", 0, 4},      {"sink", -2, 5},
+    {"tau", 0.4, 3},       {"slope", 0.004, 0.3}, {"limit", 1, 160},    {"window", 1, 150},
+    {"start", 0, 400},     {"document", 0, 12},   {"group", 0, 12},     {"level", -2, 3},
+    {"threshold", -1, 4},  {"bucket", -2, 2},     {"pairs", -4, 60},    {"stride", 1, 40},
+    {"bias", -2, 2},       {"doc_q", 0, 6},       {"doc_k", 0, 6},      {"cap", 0.5, 20},
+    {"lambda", -1.5, 2.5}, {"least", -1, 4},      {"theta", 0.02, 0.5}, {"mass", 0.1, 0.95},
+    {"count", 0, 4},       {"sink", -2, 5},       {"reach", 1, 6},
 };
 
 inline const ParamRange& range_of(const std::string& name) {
@@ -42,7 +42,7 @@ class RandomSpec {
     add_symbol("doc_q", kI32, {ParamAxis::kBatch, ParamAxis::kNQ});
     add_symbol("doc_k", kI32, {ParamAxis::kBatch, ParamAxis::kNK});
     // For rules that each want other numbers.
-    for (const char* name : {"cap", "lambda", "least"}) add_symbol(name, kF32, {});
+    for (const char* name : {"cap", "lambda", "least", "reach"}) add_symbol(name, kF32, {});
     for (const char* name : {"theta", "mass", "sink"}) add_symbol(name, kF32, {ParamAxis::kHeads});
     add_symbol("count", kI32, {ParamAxis::kHeads});
   }
@@ -66,6 +66,7 @@ class RandomSpec {
     const bool may_descend = !predictor.gathers();
     const std::string tiles = tile(predicts, is_ordered, may_descend);
     if (!tiles.empty()) add(body, "tile", "{" + tiles + "}", "\n ");
+    if (!predicts && random_.chance(6)) add(body, "mask", "\"external\"", "\n ");
     if (!predictor.asks_pairs() && random_.chance(6)) add(body, "permute", "\"external\"", "\n ");
     return "{\"version\": 1, \"name\": \"random\"" + parameters(body) +
            (body.empty() ? "" : ",\n " + body) + "}\n";
@@ -170,8 +171,8 @@ class RandomSpec {
     static const std::vector<std::string> kGates = {
         R"("skip": "gap < lambda", "skips": ["pv"])",
         R"("skip": "gap < lambda", "skips": ["exp", "pv"])",
-        R"("skip": "tile_max < least", "skips": ["exp", "pv"])",
-        R"("skip": "tile_max < least or gap < lambda", "skips": ["pv"])",
+        R"("skip": "tile_max < reach", "skips": ["exp", "pv"])",
+        R"("skip": "tile_max < reach or gap < lambda", "skips": ["pv"])",
         R"("skip": "tile_max < threshold", "exempt": "k1 >= q0", "skips": ["exp", "pv"])",
         R"("skip": "gap < lambda and j % stride != 0", "skips": ["exp", "pv"])",
         R"("skip": "gap < log(mass) - slope * q0 + slope * k1", "skips": ["exp", "pv"])"};
@@ -223,8 +224,7 @@ class RandomSpec {
                 std::to_string(static_cast<int>(range.high)) + "]");
       }
       if (symbol.monotone) add(fields, "monotone", "true");
-      const bool is_negative = range.high < 0;
-      if (!symbol.monotone) add(fields, "default", is_negative ? "-1" : "1");
+      if (!symbol.monotone) add(fields, "default", "1");
       add(fields, "doc", "\"drawn\"");
       add(declared, symbol.name.c_str(), "{" + fields + "}", "\n  ");
     }

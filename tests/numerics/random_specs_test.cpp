@@ -40,11 +40,16 @@ test::Random shape_stream(std::uint64_t seed, std::uint64_t kind) {
   return test::Random(seed * 1000003 + kind);
 }
 
-DType dtype_of(const test::DrawnSpec& drawn) {
+/// f32 exists on the CPU alone.
+DType dtype_of(const test::DrawnSpec& drawn, test::Random& random) {
+  if (random.chance(12) && !engine().is_cuda) return DType::kF32;
   return drawn.options.dtype == lacuna::DType::kF16 ? DType::kF16 : DType::kBF16;
 }
 
-Fill draw_fill(test::Random& random) {
+/// Logits that are weights themselves stay small: of large ones o does not fit f16.
+Fill draw_fill(const test::DrawnSpec& drawn, test::Random& random) {
+  if (drawn.document.spec.attention.normalise == Weights::kNone)
+    return random.pick(std::array{Fill::kNormal, Fill::kUneven, Fill::kClustered});
   return random.pick(std::array{Fill::kNormal, Fill::kNormal, Fill::kUneven, Fill::kClustered,
                                 Fill::kClustered, Fill::kSharp, Fill::kRising});
 }
@@ -68,13 +73,14 @@ Case draw_case(std::uint64_t seed) {
   const auto drawn = random_spec(random_name(seed));
   Case c;
   c.variant = random_name(seed);
-  c.dtype = dtype_of(*drawn);
+  c.dtype = dtype_of(*drawn, random);
   c.d = drawn->options.head_dim, c.d_v = drawn->options.head_dim_v;
   c.n_b = random.chance(30) ? 2 : 1;
   c.n_h_kv = random.between(1, 2), c.n_h = c.n_h_kv * random.between(1, 3);
   c.n_q = draw_length(random, 300), c.n_k = random.chance(25) ? c.n_q : draw_length(random, 450);
+  if (drawn->document.spec.gate && random.chance(70)) c.n_k = random.between(250, 600);
   if (drawn->document.spec.permute.order != TokenOrder::kNone) c.n_k = c.n_q;
-  c.fill = draw_fill(random);
+  c.fill = draw_fill(*drawn, random);
   c.token_major = random.chance(30);
   return c;
 }
@@ -115,18 +121,30 @@ TEST(RunRandomSpecs, AgreeWithTheOracle) {
   EXPECT_LE(wild, 1 + static_cast<int>(cases.size()) / 4) << "values say too little";
 }
 
+/// Is the spec legal for keys and values of e4m3?
+bool takes_codes(const test::DrawnSpec& drawn, bool has_pages) {
+  BuildOptions options = drawn.options;
+  options.kv = KvFormat::kE4M3;
+  options.batch = has_pages ? BatchLayout::kPages : BatchLayout::kSequences;
+  Diagnostics found;
+  for (const char* target : test::kTargets)
+    (void)make_plan(drawn.document, options, find_target(target).value(), found);
+  return !found.has_errors();
+}
+
 SequenceCase draw_sequences(std::uint64_t seed) {
   test::Random random = shape_stream(seed, 2);
   const auto drawn = random_spec(random_name(seed));
   SequenceCase c;
   c.variant = random_name(seed);
-  c.dtype = dtype_of(*drawn);
+  c.dtype = dtype_of(*drawn, random);
   c.d = drawn->options.head_dim, c.d_v = drawn->options.head_dim_v;
   c.n_h_kv = random.between(1, 2), c.n_h = c.n_h_kv * random.between(1, 4);
   c.page_tokens = random.chance(50) ? 0 : 16 << random.below(4);
   c.heads_inside = random.chance(50);
+  c.e4m3 = random.chance(15) && takes_codes(*drawn, c.page_tokens > 0);
   c.spare = 1 + random.below(2) * random.below(200);
-  c.fill = draw_fill(random);
+  c.fill = draw_fill(*drawn, random);
   for (int n = random.between(1, 4); n > 0; --n) {
     const int n_k = random.chance(15) ? 0 : draw_length(random, 400);
     const int n_q = random.chance(30) ? random.below(9) : draw_length(random, 200);

@@ -233,7 +233,11 @@ void SequenceBatch::upload_order(int rows) {
 }
 
 void SequenceBatch::upload_lists(int q_tiles, int k_tiles) {
-  if (shape.variant != "external-mask" && shape.variant.find("lists-") == std::string::npos) return;
+  const bool is_listed =
+      is_random_name(shape.variant)
+          ? random_spec(shape.variant)->document.spec.external_mask
+          : shape.variant == "external-mask" || shape.variant.find("lists-") != std::string::npos;
+  if (!is_listed) return;
   constexpr std::int32_t kGarbage = 0x7abcdef0, kNeedsMask = std::numeric_limits<int>::min();
   const std::int64_t rows = std::int64_t{sequences.count} * shape.n_h * q_tiles;
   std::vector<std::int32_t> indices(size_of(rows * k_tiles), kGarbage),

@@ -8,6 +8,7 @@
 #include <random>
 #include <sstream>
 
+#include "compiler/expr/bounds/open_reads.hpp"
 #include "compiler/expr/fold.hpp"
 #include "compiler/spec/table/bands.hpp"
 #include "tests/numerics/variants/random_params.hpp"
@@ -236,6 +237,31 @@ oracle::Predictor predictor_of(const Shared& formulas, const PredictorSpec* of, 
   return p;
 }
 
+/// Bounds of a tile tell nothing of tensors, remainders and an order, and little of other masks.
+/// Where it is known that they tell nothing, the pairs of a tile are asked, but for keys that are
+/// gathered and sequences.
+bool has_loose_bounds(const VariantSpec& spec, bool is_sequence) {
+  const Expr& mask = spec.attention.mask;
+  const bool is_permuted = spec.permute.order != TokenOrder::kNone;
+  if (test::RandomSpec::has_exact_bounds(mask.text) && !is_permuted) return false;
+  const bool gathers = spec.predictor && spec.predictor->tile_k < 16;
+  if (is_sequence || gathers || spec.external_mask || is_permuted) return true;
+  return open_reads(mask).empty() && loose_part(mask).empty();
+}
+
+/// Rows of every density, some empty.
+void draw_lists(KernelTile tile, std::uint32_t seed, Variant& v) {
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<double> unit(0, 1);
+  const oracle::Problem& p = v.problem;
+  const int rows = p.n_b * p.n_h * oracle::tiles_of(p.n_q, tile.q);
+  for (int row = 0; row < rows; ++row) {
+    const double density = 1.5 * unit(random) - 0.3;
+    for (int j = 0; j < oracle::tiles_of(p.n_k, tile.k); ++j)
+      v.tiling.listed.push_back(unit(random) < density ? 1 : 0);
+  }
+}
+
 void set_formats(const VariantSpec& spec, Variant& v) {
   v.quantisation.qk_bits = spec.quantise.qk_bits, v.quantisation.v_bits = spec.quantise.v_bits;
   v.quantisation.group = group_of(spec.quantise.qk_group);
@@ -271,7 +297,7 @@ std::shared_ptr<const test::DrawnSpec> random_spec(const std::string& name) {
 
 bool has_own_tiles(const test::DrawnSpec& drawn) {
   const VariantSpec& spec = drawn.document.spec;
-  return spec.gate || spec.predictor || spec.quantise.qk_bits == 8;
+  return spec.gate || spec.predictor || spec.external_mask || spec.quantise.qk_bits == 8;
 }
 
 void make_random_variant(const Case& c, KernelTile tile, std::uint32_t params_seed, Variant& v) {
@@ -301,7 +327,9 @@ void make_random_variant(const Case& c, KernelTile tile, std::uint32_t params_se
   if (spec.predictor && !spec.predictor->only_smooths())
     v.predictor = predictor_of(formulas, &*spec.predictor, c.dtype);
   const bool is_permuted = spec.permute.order != TokenOrder::kNone;
-  v.has_loose_bounds = is_permuted || !test::RandomSpec::has_exact_bounds(spec.attention.mask.text);
+  v.has_loose_bounds = has_loose_bounds(spec, c.batch.has_value());
+  if (spec.external_mask)
+    draw_lists(tile, params_seed + static_cast<std::uint32_t>(batch.entry), v);
   v.knows_exact = spec.attention.score.empty();
   if (!is_permuted) return;
   v.order.resize(static_cast<std::size_t>(p.n_q));
