@@ -120,6 +120,8 @@ class RandomPredictor {
       before = both ? R"("smooth": ["q", "k"], )" : R"("smooth": ["k"], )";
     }
     before += R"("estimate": {)" + fields;
+    if (is_exact && random_.chance(50))
+      before += R"("reference": "k < limit or abs(q - k) < limit // 2", )";
     if (is_exact) return before + rule("lse", random_.chance(50));
     return before + normalised({"softmax", "row_max", "none"}, true);
   }

@@ -145,7 +145,7 @@ class RandomSpec {
         "level[k] < tau and k <= q + window",
         "abs(q * n_k - k * n_q) < window * n_q"};
     if (is_exact) return random_.pick(exact_masks());
-    if (random_.chance(25)) return formula(Site::kMask, 2);
+    if (random_.chance(25)) return formula(Site::kMask, random_.chance(70) ? 2 : 3);
     return random_.chance(40) ? random_.pick(exact_masks()) : random_.pick(kMasks);
   }
 
@@ -164,7 +164,8 @@ class RandomSpec {
         "max(s, level[k]) + tau * exp(-slope * abs(q - k))",
         "s - log2(1.0 + abs(q - k)) / tau",
         "cap * tanh(s / cap) - slope * abs(q - k)"};
-    return random_.chance(75) ? random_.pick(kScores) : "s + " + formula(Site::kScore, 2);
+    return random_.chance(75) ? random_.pick(kScores)
+                              : "s + " + formula(Site::kScore, random_.chance(70) ? 2 : 3);
   }
 
   std::string gate() {

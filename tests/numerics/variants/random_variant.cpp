@@ -106,7 +106,7 @@ void set_score(const Shared& formulas, oracle::Problem& p) {
     return static_cast<double>(evaluate(formulas->spec().attention.score, x).f32);
   };
   if (!may_jump(score)) return;
-  constexpr double kRounding = 1e-5, kMuch = 2e-3;
+  constexpr double kRounding = 1e-4, kMuch = 2e-3;
   p.wavers = [of = p.score](double s, int q, int k, int h, int b) {
     const double here = of(s, q, k, h, b), reach = kRounding * (1 + std::abs(s));
     for (const double x : {s - reach, s + reach, std::abs(s) < reach ? 0.0 : s}) {
@@ -204,6 +204,10 @@ oracle::EstimateRule estimate_of(const Shared& formulas, const EstimateSpec* of,
   rule.group = group_of(of->group);
   rule.reduction = of->reduce == Reduce::kMax ? oracle::Reduction::kMax : oracle::Reduction::kSum;
   rule.norm = norm_of(of->normalise);
+  if (!of->reference.empty())
+    rule.reference = [=](int q, int k) {
+      return evaluate(of->reference, formulas->of_pair(q, k, 0, 0)).boolean;
+    };
   if (!of->exclude.empty())
     rule.exclude = [=](const oracle::TileFacts& t) {
       return evaluate(of->exclude, formulas->of_facts(t)).boolean;
