@@ -266,6 +266,23 @@ TEST(interval, is_exact_for_chunks_of_a_parameter) {
   }
 }
 
+/// Declared ranges: of the second, a quotient times the chunk fits i32.
+TEST(interval, is_exact_for_chunks_of_any_range) {
+  for (const std::int32_t most : {1 << 20, 40}) {
+    const std::vector<ParamSymbol> symbols = {{"chunk", ExprType::kI32, {}, false, 1, most}};
+    for (const char* text : {"k // chunk <= q // chunk", "k // chunk == q // chunk",
+                             "q // chunk - k // chunk < 2", "k // chunk > q // chunk - 3"}) {
+      const ParsedExpr parsed = parse_expr(text, Site::kMask, symbols);
+      ASSERT_TRUE(parsed.ok()) << text;
+      std::vector<ParamView> views(1);
+      for (const std::int32_t chunk : {1, 7, 16, 40}) {
+        views[0].value.i32 = chunk;
+        for (const ProblemSize& size : kSizes) expect_exact(parsed.expr, views, size);
+      }
+    }
+  }
+}
+
 TEST(interval, is_sound_where_a_chunk_may_be_negative) {
   Random random(12);
   const ProblemSize size{1, 1, 24, 24};

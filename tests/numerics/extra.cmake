@@ -11,7 +11,7 @@ lacuna_run_test(numerics 2400 test_numerics COST 180)
 # it beside the first one, since inputs and oracle take longer than it does. The rest is here: in the short tier without lengths in f16,
 # token orders and predictors on the sample.
 if(LACUNA_LLVM)
-  set(without --gtest_filter=-*/Attend.*:*/Predicted.*)
+  set(without --gtest_filter=-*/Attend.*:*/Predicted.*:RunRandomSpecs.Agree*)
   if(NOT LACUNA_ALL_TESTS)
     string(APPEND without :Shapes/*_f16_*:Video.*:Sample.Predictors*)
   endif()

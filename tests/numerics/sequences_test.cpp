@@ -1,90 +1,16 @@
 // Batches of sequences through the C ABI, on the device under test.
-#include "tests/numerics/harness/sequences.hpp"
-
 #include <gtest/gtest.h>
 
 #include <array>
 #include <cstdlib>
-#include <map>
 #include <random>
-#include <tuple>
 
 #include "tests/numerics/harness/graphs.hpp"
+#include "tests/numerics/harness/sequence_kernels.hpp"
 #include "tests/tier.hpp"
 
 namespace lacuna::numerics {
 namespace {
-
-lacuna_dtype abi_dtype_of(DType dtype) {
-  return dtype == DType::kBF16 ? LACUNA_BF16 : dtype == DType::kF16 ? LACUNA_F16 : LACUNA_F32;
-}
-
-CompiledKernel compile(const SequenceCase& c) {
-  Case shape;
-  shape.variant = c.variant;
-  const std::string spec = spec_text(shape);
-  lacuna_compile_options options{};
-  options.struct_size = sizeof options;
-  options.head_dim = c.d;
-  options.head_dim_v = c.d_v;
-  options.dtype = abi_dtype_of(c.dtype);
-  options.kv = c.e4m3 ? LACUNA_KV_E4M3 : LACUNA_KV_SAME;
-  options.batch = c.page_tokens > 0 ? LACUNA_BATCH_PAGES : LACUNA_BATCH_SEQUENCES;
-  CompiledKernel made;
-  if (lacuna_compile(engine().engine, spec.data(), spec.size(), &options, &made.kernel) !=
-          LACUNA_OK ||
-      lacuna_prepare(made.kernel) != LACUNA_OK ||
-      lacuna_kernel_tile(made.kernel, &made.tile.q, &made.tile.k) != LACUNA_OK) {
-    made.error = lacuna_last_error();
-  } else {
-    read_steps(made);
-  }
-  return made;
-}
-
-/// Of a compiled kernel: spec, head dims, dtype, whether keys lie in pages, and whether they are
-/// e4m3.
-using Key = std::tuple<std::string, int, int, DType, bool, bool>;
-Key key_of(const SequenceCase& c) {
-  return {c.variant, c.d, c.value_dim(), c.dtype, c.page_tokens > 0, c.e4m3};
-}
-std::map<Key, CompiledKernel>& kernels() {
-  static std::map<Key, CompiledKernel> all;
-  return all;
-}
-
-void compile_ahead(const std::vector<SequenceCase>& cases) {
-  compile_missing(kernels(), cases, key_of, compile);
-}
-
-CompiledKernel kernel_for(const SequenceCase& c) {
-  compile_ahead({c});
-  const CompiledKernel& made = kernels().at(key_of(c));
-  EXPECT_EQ(made.error, "") << c.variant;
-  return made;
-}
-
-/// Memory for a launch; "" or what is wrong.
-std::string provide(SequenceBatch& batch, lacuna_kernel* kernel) {
-  const lacuna_shape shape = batch.launch_shape();
-  std::size_t bytes = 0;
-  if (lacuna_workspace_bytes(kernel, &shape, &bytes) != LACUNA_OK) return lacuna_last_error();
-  if (bytes > 0) {
-    batch.workspace = batch.tensors.poisoned_u8({static_cast<std::int64_t>(bytes + 256)});
-    const auto address = reinterpret_cast<std::uintptr_t>(batch.workspace.view()->data);
-    batch.args.workspace = reinterpret_cast<void*>((address + 255) / 256 * 256);
-    batch.args.workspace_bytes = bytes;
-  }
-  return "";
-}
-
-/// "" or what is wrong.
-std::string launch(SequenceBatch& batch) {
-  lacuna_kernel* kernel = kernel_for(batch.shape).kernel;
-  if (std::string error = provide(batch, kernel); !error.empty()) return error;
-  if (lacuna_launch(kernel, &batch.args) != LACUNA_OK) return lacuna_last_error();
-  return batch.check(engine().is_cuda);
-}
 
 /// Lengths, layouts and values that nobody chose.
 TEST(Sequences, AnyBatchAgreesWithTheOracle) {

@@ -28,13 +28,24 @@ Grid grid_of(const Problem& p, const Tiling& t) {
   return {tiles_of(p.n_q, t.tile_q), tiles_of(p.n_k, t.tile_k)};
 }
 
-double logit(const Problem& p, int q, int k, int h, int b) {
+double scaled_product(const Problem& p, int q, int k, int h, int b) {
   const std::size_t row = query_index(p, b, h, q);
   double sum = dot(row_at(p.q, row, p.d), row_at(p.k, key_index(p, b, h, k), p.d), p.d);
   if (!p.row_bias.empty()) sum += p.row_bias[row];
   if (!p.column_bias.empty()) sum += p.column_bias[flat_row(b, p.n_h, h, p.n_k, k)];
-  const double s = sum * p.scale;
+  return sum * p.scale;
+}
+
+double logit(const Problem& p, int q, int k, int h, int b) {
+  const double s = scaled_product(p, q, k, h, b);
   return p.score ? p.score(s, q, k, h, b) : s;
+}
+
+/// Is the logit of a pair that a row sees, of keys `first` to `last`, one that wavers?
+bool has_wavering_pair(const Problem& p, int b, int h, int q, int first, int last) {
+  for (int k = first; p.wavers && k <= last; ++k)
+    if (visible(p, q, k, h, b) && p.wavers(scaled_product(p, q, k, h, b), q, k, h, b)) return true;
+  return false;
 }
 
 /// Largest visible logit of a row in a tile; -inf if there is none. A NaN logit hides nothing but
@@ -50,6 +61,7 @@ double row_max(const Problem& p, const TileIndex& x, int q) {
 struct RowState {
   std::vector<double> running_max;  ///< for each row of the tile
   bool first = true;
+  bool wavers = false;  ///< nothing is known from the last tile on
 };
 
 struct ScopeVerdict {
@@ -72,7 +84,7 @@ ScopeVerdict judge_scope(const GateRule& gate, const TileIndex& x,
   }
   if (!verdict.has_rows) return verdict;
   verdict.skip = !state.first && gate.skip(tile_max, gap, x);
-  if (!state.first) verdict.margin = gate.margin(tile_max, gap, x);
+  if (!state.first) verdict.margin = state.wavers ? 0 : gate.margin(tile_max, gap, x);
   return verdict;
 }
 
@@ -81,7 +93,10 @@ std::vector<ScopeVerdict> judge_tile(const Problem& p, const Tiling& t, const Ga
                                      const TileIndex& x, RowState& state) {
   const int count = x.q1 - x.q0 + 1;
   std::vector<double> maxima(static_cast<std::size_t>(count));
-  for (int r = 0; r < count; ++r) maxima[static_cast<std::size_t>(r)] = row_max(p, x, x.q0 + r);
+  for (int r = 0; r < count; ++r) {
+    maxima[static_cast<std::size_t>(r)] = row_max(p, x, x.q0 + r);
+    state.wavers = state.wavers || has_wavering_pair(p, x.b, x.h, x.q0 + r, x.k0, x.k1);
+  }
   const int rows = gate.scope == Scope::kWarp ? t.warp_rows : t.tile_q;
   std::vector<ScopeVerdict> verdicts;
   for (int first_row = 0; first_row < t.tile_q; first_row += rows) {
@@ -190,6 +205,7 @@ void attend_row(const Problem& p, const Tiling& t, int b, int h, int q, const Ke
   const RowLogits logits = logits_of(p, b, h, q, keys);
   const std::size_t row = query_index(p, b, h, q);
   double* o = out.o.data() + row * static_cast<std::size_t>(p.value_dim());
+  if (has_wavering_pair(p, b, h, q, 0, p.n_k - 1)) out.row_margin[row] = -1;
   if (logits.is_nan) {
     std::fill(o, o + p.value_dim(), std::numeric_limits<double>::quiet_NaN());
     out.lse[row] =
@@ -249,7 +265,7 @@ void attend_warps(const Problem& p, const Tiling& t, const GateRule& gate,
   const auto warps = static_cast<std::size_t>((t.tile_q + t.warp_rows - 1) / t.warp_rows);
   std::vector<KeyUse> keys(warps, KeyUse(p.n_k));
   std::vector<double> margins(warps, kInfinity);
-  RowState state{std::vector<double>(static_cast<std::size_t>(t.tile_q), -kInfinity), true};
+  RowState state{std::vector<double>(static_cast<std::size_t>(t.tile_q), -kInfinity)};
   for (int step = 0; step < grid.k_tiles; ++step) {
     const TileIndex x = tile_index(p, t.tile_q, t.tile_k, b, h, i, walked(t, grid, step));
     if (tile_mask[grid.tile(b, h, p.n_h, i, x.j)] == 0) continue;
@@ -263,7 +279,8 @@ void attend_warps(const Problem& p, const Tiling& t, const GateRule& gate,
   for (int q = i * t.tile_q; q < std::min((i + 1) * t.tile_q, p.n_q); ++q) {
     const auto warp = static_cast<std::size_t>((q - i * t.tile_q) / t.warp_rows);
     attend_row(p, t, b, h, q, keys[warp], out);
-    out.row_margin[query_index(p, b, h, q)] = margins[warp];
+    double& margin = out.row_margin[query_index(p, b, h, q)];
+    margin = std::min(margin, margins[warp]);
   }
 }
 
@@ -293,7 +310,7 @@ TileDecisions oracle_tiles(const Problem& p, const Tiling& t, const std::optiona
   out.margin.assign(out.code.size(), kInfinity);
   std::atomic<std::int64_t> visible_tiles{0};
   for_each_work_tile(p, grid.q_tiles, [&](int b, int h, int i) {
-    RowState state{std::vector<double>(static_cast<std::size_t>(t.tile_q), -kInfinity), true};
+    RowState state{std::vector<double>(static_cast<std::size_t>(t.tile_q), -kInfinity)};
     for (int step = 0; step < grid.k_tiles; ++step) {
       const TileIndex x = tile_index(p, t.tile_q, t.tile_k, b, h, i, walked(t, grid, step));
       const std::size_t at = grid.tile(b, h, p.n_h, i, x.j);

@@ -31,6 +31,9 @@ struct Problem {
   std::function<bool(int q, int k, int h, int b)> mask;
   /// Scaled logit -> logit. Empty: identity.
   std::function<double(double s, int q, int k, int h, int b)> score;
+  /// Does the rounding of s decide what the score of a pair is? Then nothing is known of its row.
+  /// Empty: nowhere.
+  std::function<bool(double s, int q, int k, int h, int b)> wavers;
   /// A logit of each row that counts in the denominator and the LSE alone. Empty: none.
   std::function<double(int q, int h, int b)> sink;
   bool lse_is_base_2 = false;  ///< else natural

@@ -37,6 +37,10 @@ Problem permuted_problem(const Problem& p, const std::vector<std::int32_t>& orde
     out.score = [=](double s, int q, int k, int h, int b) {
       return p.score(s, token(q), token(k), h, b);
     };
+  if (p.wavers)
+    out.wavers = [=](double s, int q, int k, int h, int b) {
+      return p.wavers(s, token(q), token(k), h, b);
+    };
   if (p.sink) out.sink = [=](int q, int h, int b) { return p.sink(token(q), h, b); };
   return out;
 }

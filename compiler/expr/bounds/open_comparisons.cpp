@@ -101,10 +101,21 @@ class ComparisonOpener {
                : node.op == ExprOp::kParameter && is_positive_of_head(parameters_[node.symbol]);
   }
 
-  /// divisor * times, if it fits i32. Of a parameter and a token the product might not, but
-  /// (q // chunk) * chunk is q - q % chunk.
+  /// Is a node, or an addend of it, something // divisor, of a parameter?
+  bool has_quotient_by(int divisor, int id) const {
+    const ExprNode& node = builder_[id];
+    const int a = node.children[0], b = node.children[1];
+    if (node.op == ExprOp::kFloorDivide)
+      return b == divisor && builder_[divisor].op == ExprOp::kParameter;
+    return (node.op == ExprOp::kAdd || node.op == ExprOp::kSubtract) &&
+           (has_quotient_by(divisor, a) || has_quotient_by(divisor, b));
+  }
+
+  /// divisor * times, if it fits i32. Of a parameter and a token the product might not, and where
+  /// it does, a tile has no bounds of it; but (q // chunk) * chunk is q - q % chunk.
   std::optional<int> multiple_of(int divisor, int times) {
-    if (!along_.may_wrap(ExprOp::kMultiply, times, divisor))
+    const bool may_wrap = along_.may_wrap(ExprOp::kMultiply, times, divisor);
+    if (!may_wrap && !has_quotient_by(divisor, times))
       return builder_.make(ExprOp::kMultiply, times, divisor);
     const ExprNode node = builder_[times];
     const int a = node.children[0], b = node.children[1];

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "runtime/cpu/host_plugin.hpp"
+#include "tests/oracle/access.hpp"
 #include "tests/tier.hpp"
 
 namespace lacuna::numerics {
@@ -29,6 +30,18 @@ Grid grid_of(const Case& c, const oracle::Tiling& tiling) {
   return {(c.n_q + tiling.tile_q - 1) / tiling.tile_q, (c.n_k + tiling.tile_k - 1) / tiling.tile_k};
 }
 
+/// Does every row of a whole tile see all of its keys?
+bool is_full(const Variant& variant, int b, int h, int i, int j) {
+  const oracle::Problem& p = variant.problem;
+  const oracle::Tiling& t = variant.tiling;
+  const oracle::TileIndex x = oracle::tile_index(p, t.tile_q, t.tile_k, b, h, i, j);
+  if (x.k1 - x.k0 + 1 < t.tile_k || !variant.order.empty()) return false;
+  for (int q = x.q0; q <= x.q1; ++q)
+    for (int k = x.k0; k <= x.k1; ++k)
+      if (!oracle::visible(p, q, k, h, b)) return false;
+  return true;
+}
+
 /// list_indices and list_counts of the tiles a variant lists; garbage behind each list's end.
 void append_lists(const Case& c, const Variant& variant, Grid grid,
                   std::vector<std::int32_t>& indices, std::vector<std::int32_t>& counts) {
@@ -38,11 +51,10 @@ void append_lists(const Case& c, const Variant& variant, Grid grid,
     for (std::int64_t j = 0; j < grid.k_tiles; ++j) {
       if (listed[row * static_cast<std::size_t>(grid.k_tiles) + static_cast<std::size_t>(j)] == 0)
         continue;
-      // Every listed tile asks for the mask: the flag is a promise only where it is absent.
-      const bool full = j * variant.tiling.tile_k + variant.tiling.tile_k - 1 <=
-                        static_cast<std::int64_t>(row % static_cast<std::size_t>(grid.q_tiles)) *
-                                variant.tiling.tile_q +
-                            c.n_k - c.n_q;
+      // A listed tile may always ask for the mask: the flag is a promise only where it is absent.
+      const auto head = static_cast<int>(row / static_cast<std::size_t>(grid.q_tiles));
+      const auto i = static_cast<int>(row % static_cast<std::size_t>(grid.q_tiles));
+      const bool full = is_full(variant, head / c.n_h, head % c.n_h, i, static_cast<int>(j));
       indices.push_back(static_cast<std::int32_t>(j) |
                         (full ? 0 : std::numeric_limits<std::int32_t>::min()));
       ++count;

@@ -5,6 +5,7 @@
 
 #include "tests/numerics/harness/rows.hpp"
 #include "tests/numerics/harness/sequences.hpp"
+#include "tests/numerics/variants/random_variant.hpp"
 
 namespace lacuna::numerics {
 
@@ -13,11 +14,15 @@ bool SequenceCase::has_branches() const {
 }
 
 bool SequenceCase::has_lse() const {
+  if (is_random_name(variant))
+    return has_denominator(random_spec(variant)->document.spec.attention.normalise);
   if (variant == "sigmoid") return false;
   return !has_branches() || variant == "merged-branches" || variant == "ordered-merged";
 }
 
 bool SequenceCase::has_order() const {
+  if (is_random_name(variant))
+    return random_spec(variant)->document.spec.permute.order != TokenOrder::kNone;
   return variant.starts_with("ordered-") || variant == "sparge-video";
 }
 
@@ -27,9 +32,11 @@ SequenceCase SequenceCase::fitting_order() const {
   return fitting;
 }
 
-Case SequenceCase::of_sequence(std::pair<int, int> lengths) const {
+Case SequenceCase::of_sequence(std::pair<int, int> lengths, int entry) const {
   Case dense;
-  dense.variant = is_tiled() || has_branches() ? variant : "dense", dense.dtype = dtype,
+  const bool is_known = is_tiled() || has_branches() || is_random_name(variant);
+  dense.variant = is_known ? variant : "dense", dense.dtype = dtype,
+  dense.batch = {entry, static_cast<int>(this->lengths.size()), most_queries(), most_keys()};
   dense.d = d, dense.d_v = d_v;
   dense.n_b = 1, dense.n_h = n_h, dense.n_h_kv = n_h_kv;
   dense.n_q = lengths.first, dense.n_k = lengths.second, dense.fill = fill;

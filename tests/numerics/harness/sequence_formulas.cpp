@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "tests/numerics/variants/random_variant.hpp"
 #include "tests/numerics/variants/variant_parts.hpp"
 
 namespace lacuna::numerics {
@@ -62,8 +63,8 @@ void share_tokens(Variant& variant) {
 }  // namespace
 
 bool has_own_params(const SequenceCase& c) {
-  return c.is_tiled() || c.variant == "t5-bias" || c.variant == "dilated" ||
-         c.variant == "ordered-window" || c.variant.starts_with("chunks");
+  return c.is_tiled() || is_random_name(c.variant) || c.variant == "t5-bias" ||
+         c.variant == "dilated" || c.variant == "ordered-window" || c.variant.starts_with("chunks");
 }
 
 std::vector<ParamValue> params_of(const SequenceCase& c) {
@@ -80,8 +81,9 @@ std::vector<ParamValue> params_of(const SequenceCase& c) {
   return {};
 }
 
-Variant variant_of(const SequenceCase& c, std::pair<int, int> lengths, std::uint32_t seed) {
-  Case dense = c.of_sequence(lengths);
+Variant variant_of(const SequenceCase& c, std::pair<int, int> lengths, std::uint32_t seed,
+                   int entry) {
+  Case dense = c.of_sequence(lengths, entry);
   if (has_own_params(c)) {
     dense.variant = c.variant;
     Variant variant = make_variant(dense, c.tile, seed, kParamsSeed);

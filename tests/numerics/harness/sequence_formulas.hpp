@@ -15,7 +15,8 @@ bool has_own_params(const SequenceCase& c);
 /// Of the others.
 std::vector<ParamValue> params_of(const SequenceCase& c);
 
-/// `lengths`: queries and keys.
-Variant variant_of(const SequenceCase& c, std::pair<int, int> lengths, std::uint32_t seed);
+/// `lengths`: queries and keys; `entry`: number of the sequence.
+Variant variant_of(const SequenceCase& c, std::pair<int, int> lengths, std::uint32_t seed,
+                   int entry);
 
 }  // namespace lacuna::numerics

@@ -9,6 +9,7 @@
 
 #include "tests/numerics/harness/rows.hpp"
 #include "tests/numerics/harness/sequence_formulas.hpp"
+#include "tests/numerics/variants/random_variant.hpp"
 #include "tests/numerics/variants/variant_parts.hpp"
 
 namespace lacuna::numerics {
@@ -41,7 +42,15 @@ int SequenceCase::most_queries() const {
   return most + spare;
 }
 
+int SequenceCase::most_keys() const {
+  if (room > 0) return room;
+  int most = 0;
+  for (const auto& [n_q, n_k] : lengths) most = std::max(most, n_k);
+  return most + spare;
+}
+
 bool SequenceCase::is_tiled() const {
+  if (is_random_name(variant)) return has_own_tiles(*random_spec(variant));
   return std::ranges::count(tiled_sequence_variants(), variant) > 0;
 }
 
@@ -99,25 +108,24 @@ SequenceBatch::SequenceBatch(bool is_cuda, const SequenceCase& c, std::uint32_t 
   std::vector<std::int32_t> q_starts, k_starts, key_counts;
   std::vector<std::uint32_t> seeds;
   const int most_q = c.most_queries();
-  int tokens_q = kGap, tokens_k = kGap, most_k = 0, pages_used = 0;
+  const int most_k = c.most_keys();
+  int tokens_q = kGap, tokens_k = kGap, pages_used = 0;
   for (const auto& [own_q, own_k] : c.lengths) {
     const auto own_seed = static_cast<std::uint32_t>(random());
     seeds.push_back(own_seed);
     if (c.has_branches()) joined.push_back(joined_sequence(c, {own_q, own_k}, own_seed));
     variants.push_back(c.has_branches() ? joined.back().variant
-                                        : variant_of(c, {own_q, own_k}, own_seed));
+                                        : variant_of(c, {own_q, own_k}, own_seed,
+                                                     static_cast<int>(variants.size())));
     q_starts.push_back(tokens_q);
     k_starts.push_back(tokens_k);
     key_counts.push_back(own_k);
     tokens_q += own_q;
     tokens_k += own_k + kGap;
-    most_k = std::max(most_k, own_k);
     if (c.page_tokens > 0) pages_used += ceil_of(own_k, c.page_tokens);
   }
   q_starts.push_back(tokens_q);
-  most_k += c.spare;
   if (c.room > 0) {
-    most_k = c.room;
     tokens_q = count * c.room, tokens_k = count * (c.room + kGap);
     if (c.page_tokens > 0) pages_used = count * ceil_of(c.room, c.page_tokens);
   }
@@ -225,7 +233,11 @@ void SequenceBatch::upload_order(int rows) {
 }
 
 void SequenceBatch::upload_lists(int q_tiles, int k_tiles) {
-  if (shape.variant != "external-mask" && shape.variant.find("lists-") == std::string::npos) return;
+  const bool is_listed =
+      is_random_name(shape.variant)
+          ? random_spec(shape.variant)->document.spec.external_mask
+          : shape.variant == "external-mask" || shape.variant.find("lists-") != std::string::npos;
+  if (!is_listed) return;
   constexpr std::int32_t kGarbage = 0x7abcdef0, kNeedsMask = std::numeric_limits<int>::min();
   const std::int64_t rows = std::int64_t{sequences.count} * shape.n_h * q_tiles;
   std::vector<std::int32_t> indices(size_of(rows * k_tiles), kGarbage),

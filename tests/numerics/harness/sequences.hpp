@@ -28,6 +28,7 @@ struct SequenceCase {
 
   /// That a sequence may have.
   int most_queries() const;
+  int most_keys() const;
   int value_dim() const { return d_v > 0 ? d_v : d; }
   bool is_tiled() const;
   bool has_branches() const;
@@ -35,8 +36,8 @@ struct SequenceCase {
   bool has_order() const;  ///< of tokens: each sequence has as many queries as keys
   /// The same with as many keys as queries in each sequence, where an order is for both.
   SequenceCase fitting_order() const;
-  /// One sequence, as a problem by itself.
-  Case of_sequence(std::pair<int, int> lengths) const;
+  /// One sequence, as a problem by itself; `entry`: its number, where formulas may read it.
+  Case of_sequence(std::pair<int, int> lengths, int entry = 0) const;
   std::string text() const;
 };
 

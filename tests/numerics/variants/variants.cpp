@@ -9,6 +9,7 @@
 #include <sstream>
 #include <tuple>
 
+#include "tests/numerics/variants/random_variant.hpp"
 #include "tests/numerics/variants/variant_parts.hpp"
 #include "tests/oracle/order.hpp"
 #include "tests/spec/golden_file.hpp"
@@ -324,6 +325,7 @@ std::string source_dir() {
 }
 
 std::string spec_text(const Case& c) {
+  if (is_random_name(c.variant)) return random_spec(c.variant)->document.source.text;
   const std::string text = inline_spec(c.variant);
   if (!text.empty()) return text;
   const std::string shipped = test::read_file(source_dir() + "/specs/" + c.variant + ".json");
@@ -348,7 +350,7 @@ double round_to(DType dtype, double x) {
 namespace {
 
 Variant make_variant_of(const Case& c, const KernelTile& tile, std::uint32_t seed, Random& inputs,
-                        Random& random) {
+                        Random& random, std::uint32_t params_seed) {
   Variant v;
   v.spec_json = spec_text(c);
   v.dtype = c.dtype;
@@ -356,6 +358,7 @@ Variant make_variant_of(const Case& c, const KernelTile& tile, std::uint32_t see
   v.tiling.tile_q = tile.q, v.tiling.tile_k = tile.k, v.tiling.warp_rows = tile.gate_rows;
   v.tiling.step_tiles = tile.step_tiles;
   v.quantisation.tile_q = tile.q, v.quantisation.tile_k = tile.k;
+  if (is_random_name(c.variant)) return make_random_variant(c, tile, params_seed, v), v;
   const bool known = make_attend_variant(c.variant, v, tile, random) ||
                      make_narrow_list_variant(c.variant, v, tile, random) ||
                      make_pooled_variant(c.variant, v, tile, random) ||
@@ -375,13 +378,13 @@ Variant make_variant_of(const Case& c, const KernelTile& tile, std::uint32_t see
 
 Variant make_variant(const Case& c, const KernelTile& tile, std::uint32_t seed) {
   Random random(seed);
-  return make_variant_of(c, tile, seed, random, random);
+  return make_variant_of(c, tile, seed, random, random, seed);
 }
 
 Variant make_variant(const Case& c, const KernelTile& tile, std::uint32_t seed,
                      std::uint32_t params_seed) {
   Random inputs(seed), random(params_seed);
-  return make_variant_of(c, tile, seed, inputs, random);
+  return make_variant_of(c, tile, seed, inputs, random, params_seed);
 }
 
 }  // namespace lacuna::numerics

@@ -42,6 +42,11 @@ struct Case {
   Fill fill = Fill::kNormal;
   bool token_major = false;  ///< [batch, tokens, heads, d] in memory, padded rows; else contiguous
   int d_v = 0;               ///< of v and o; 0: d
+  /// Of a sequence: its number in the batch, and what tables of parameters have elements for.
+  struct Batch {
+    int entry = 0, count = 0, most_q = 0, most_k = 0;
+  };
+  std::optional<Batch> batch = {};
   int value_dim() const { return d_v > 0 ? d_v : d; }
   std::string text() const;
 };
@@ -74,6 +79,8 @@ struct Variant {
   /// Interval analysis of the mask calls some tiles visible of which no pair is: they may be
   /// visited.
   bool has_loose_bounds = false;
+  /// Quantised arithmetic is near the exact one: no formula makes more of its errors.
+  bool knows_exact = true;
 };
 
 /// Names of the variants without a predictor, of those with one, and of those whose lists have rows
