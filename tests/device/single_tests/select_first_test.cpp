@@ -37,7 +37,8 @@ std::vector<unsigned> run(const emulation::Kernel& kernel, int threads, FirstRow
   Guarded<unsigned> kept(static_cast<std::size_t>(args.predict.keep_words));
   args.predict.kept = kept.data();
   args.row = {row.p.data(), reinterpret_cast<const bool*>(row.sees.data()), top, step};
-  EXPECT_EQ(emulation::run_block({kernel, &args, 0, threads, 64, 1}, schedule), "");
+  EXPECT_EQ(emulation::run_block({kernel, &args, 0, threads, single::kFirstRowBytes, 1}, schedule),
+            "");
   EXPECT_TRUE(kept.is_margin_intact());
   return {kept.data(), kept.data() + kept.size()};
 }
@@ -103,6 +104,26 @@ TEST(SelectFirst, AgreesWithASort) {
         check(row, top);
     }
   }
+}
+
+/// More tiles than a block has in registers: counted in bins, of which one may have many tiles,
+/// all, or an infinity that leaves no width to them.
+TEST(SelectFirst, FindsTheFirstOfLongRows) {
+  std::mt19937 random(45);
+  std::normal_distribution<float> normal;
+  std::lognormal_distribution<float> wide(0, 12);
+  std::uniform_int_distribution<int> few(0, 40);
+  constexpr int kTiles = 8192 + 1037;
+  const FirstRowCase rows[] = {
+      make_row(kTiles, 0.9, random, [&] { return normal(random); }),
+      make_row(kTiles, 1, random, [&] { return wide(random); }),
+      make_row(kTiles, 0.4, random, [&] { return static_cast<float>(few(random)); }),
+      make_row(kTiles, 1, random, [&] { return few(random) == 0 ? kScoreInf : normal(random); }),
+      make_row(kTiles, 1, random, [&] { return few(random) == 0 ? kNan : normal(random); }),
+      make_row(kTiles, 1, random, [] { return -2.0F; })};
+  for (const FirstRowCase& row : rows)
+    for (const int top : test::by_tier(std::vector{0, 1, 100, 2048, 9000}, {1, 2048}))
+      check(row, top);
 }
 
 TEST(SelectFirst, BreaksTiesByIndex) {

@@ -6,8 +6,13 @@ namespace {
 #include "select/keep/select_first.cuh"
 
 namespace lacuna {
-unsigned char block_smem[sizeof(ReduceScratch)];
-}
+struct Scratch {
+  OrderScratch<8> order;
+  ReduceScratch reduce;
+};
+unsigned char block_smem[sizeof(Scratch)];
+static_assert(sizeof(Scratch) == single::kFirstRowBytes);
+}  // namespace lacuna
 
 template <bool kByPlace>
 struct Config {
@@ -26,8 +31,16 @@ struct Args {
 };
 
 struct Hooks {
-  static bool tile_visible(const Args& args, int, int, int k0, int, int, int) {
-    return args.row.sees[k0];
+  static int count(const Args& args, int k0, int k1) {
+    int seen = 0;
+    for (int k = k0; k <= k1; ++k) seen += args.row.sees[k];
+    return seen;
+  }
+  static bool tile_visible(const Args& args, int, int, int k0, int k1, int, int) {
+    return count(args, k0, k1) > 0;
+  }
+  static bool tile_full(const Args& args, int, int, int k0, int k1, int, int) {
+    return count(args, k0, k1) == k1 - k0 + 1;
   }
   struct KeepParts {};
   static KeepParts keep_parts(const Args&, int, int, int, int, int) { return {}; }
@@ -58,8 +71,9 @@ void select_by_warp(const void* args_of_launch) {
 template <bool kByPlace>
 void select_by_block(const void* args_of_launch) {
   const Args& args = *static_cast<const Args*>(args_of_launch);
-  auto& scratch = *reinterpret_cast<lacuna::ReduceScratch*>(lacuna::block_smem);
-  lacuna::select_first<Config<kByPlace>, Hooks>(args, {}, args.row.p, scratch);
+  auto& scratch = *reinterpret_cast<lacuna::Scratch*>(lacuna::block_smem);
+  lacuna::select_first<Config<kByPlace>, Hooks>(args, {}, args.row.p, scratch.order,
+                                                scratch.reduce);
 }
 
 }  // namespace

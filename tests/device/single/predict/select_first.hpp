@@ -13,6 +13,8 @@ struct FirstRow {
 };
 
 inline constexpr int kMostFirstTiles = 512;  ///< of a warp
+inline constexpr int kFirstRowBytes =
+    8320;  ///< of shared memory: what a block reduces and counts in
 
 /// `by_place`: `keep` is asked about places too, or else `step` is 0. A block is that warp.
 emulation::Kernel first_by_warp_kernel(bool by_place);
