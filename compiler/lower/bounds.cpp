@@ -2,7 +2,6 @@
 #include "compiler/lower/block.hpp"
 #include "compiler/lower/config.hpp"
 #include "compiler/lower/lower.hpp"
-#include "compiler/lower/predict/row_scores.hpp"
 #include "compiler/lower/token_ops.hpp"
 #include "templates/shared/prepare_block.cuh"
 #include "templates/shared/select_block.cuh"

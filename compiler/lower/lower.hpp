@@ -22,6 +22,11 @@ Kernels lower_combine(const Plan& plan);
 Kernels lower_unpermute(const Plan& plan);
 Kernels lower_merge_branch(const Plan& plan);
 
+/// Adds to the kernel that makes predict.k_summary what it needs to make scores of few rows
+/// (templates/select/pooled/row_scores.cuh). Nothing where no estimate compares means of queries
+/// with these summaries, or two steps do.
+void add_row_scores(const Plan& plan, Kernel& kernel);
+
 /// A plan for a CUDA target, lowered.
 struct LoweredPlan {
   Kernels kernels;          ///< in launch order

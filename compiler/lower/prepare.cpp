@@ -8,7 +8,6 @@
 #include "compiler/lower/block.hpp"
 #include "compiler/lower/config.hpp"
 #include "compiler/lower/lower.hpp"
-#include "compiler/lower/predict/row_scores.hpp"
 
 namespace lacuna {
 namespace {

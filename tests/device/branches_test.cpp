@@ -8,7 +8,7 @@
 
 #include "tests/device/runner.hpp"
 #include "tests/numerics/harness/sequences.hpp"
-#include "tests/numerics/harness/uniform_codes.hpp"
+#include "tests/numerics/harness/codes/uniform_codes.hpp"
 
 namespace lacuna::device {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "tests/device/runner.hpp"
-#include "tests/numerics/harness/uniform_codes.hpp"
+#include "tests/numerics/harness/codes/uniform_codes.hpp"
 #include "tests/tier.hpp"
 
 namespace lacuna::device {

@@ -2,7 +2,7 @@
 // and scales stand for. Sequences and pages: sequences_test.cpp.
 #include <gtest/gtest.h>
 
-#include "tests/numerics/harness/uniform_codes.hpp"
+#include "tests/numerics/harness/codes/uniform_codes.hpp"
 #include "tests/tier.hpp"
 
 namespace lacuna::numerics {

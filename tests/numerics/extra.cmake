@@ -1,5 +1,5 @@
 # Tensors, masks and references of many cases, in scalar code: once for the tests here and for those of device/.
-file(GLOB numerics_sources CONFIGURE_DEPENDS numerics/harness/*.cpp numerics/variants/*.cpp)
+file(GLOB numerics_sources CONFIGURE_DEPENDS numerics/harness/*.cpp numerics/harness/*/*.cpp numerics/variants/*.cpp)
 add_library(lacuna_numerics STATIC EXCLUDE_FROM_ALL ${numerics_sources})
 target_compile_options(lacuna_numerics PRIVATE -O2)
 target_compile_definitions(lacuna_numerics PRIVATE LACUNA_SOURCE_DIR="${CMAKE_SOURCE_DIR}" LACUNA_BINARY_DIR="${CMAKE_BINARY_DIR}")

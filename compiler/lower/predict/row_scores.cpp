@@ -1,6 +1,7 @@
 #include "compiler/lower/predict/row_scores.hpp"
 
 #include "compiler/lower/config.hpp"
+#include "compiler/lower/lower.hpp"
 #include "compiler/lower/predict/estimate_kernels.hpp"
 #include "compiler/spec/table/bands.hpp"
 #include "templates/shared/estimate_block.cuh"

@@ -90,7 +90,7 @@ struct Binding {
   TensorSet tensors;
   Tensor q, k, v, o, lse, counts, tile_mask, list_indices, list_counts, previous_lse, order;
   Tensor workspace, kept;
-  Tensor k_scale, v_scale;  ///< of keys and values of e4m3 (harness/uniform_codes.hpp)
+  Tensor k_scale, v_scale;  ///< of keys and values of e4m3 (harness/codes/uniform_codes.hpp)
   lacuna_selection selection{};
   int reuse = 1;
   bool has_lse = true;  ///< of weights without a denominator there is none: reported as zeros

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "tests/numerics/harness/codes.hpp"
+#include "tests/numerics/harness/codes/codes.hpp"
 
 namespace lacuna::numerics {
 

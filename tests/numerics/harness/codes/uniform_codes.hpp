@@ -1,7 +1,7 @@
 // Keys and values of e4m3 in a batch of one length.
 #pragma once
 
-#include "tests/numerics/harness/codes.hpp"
+#include "tests/numerics/harness/codes/codes.hpp"
 #include "tests/numerics/harness/harness.hpp"
 
 namespace lacuna::numerics {

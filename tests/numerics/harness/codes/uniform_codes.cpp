@@ -1,4 +1,4 @@
-#include "tests/numerics/harness/uniform_codes.hpp"
+#include "tests/numerics/harness/codes/uniform_codes.hpp"
 
 namespace lacuna::numerics {
 namespace {
