@@ -51,6 +51,10 @@ int numbers_of_cells(const EstimateParts& parts) {
 
 /// Two where there is shared memory for them.
 Chosen<int> blocks_of_cells(const EstimateParts& parts, int smem_bytes) {
+  constexpr int kWidestOfTwo = 128;
+  const bool has_means = parts.estimate.rows.kind == SummaryKind::kCellMean;
+  if (!has_means && parts.plan.program.head_dim > kWidestOfTwo)
+    return {1, Origin::kDerived, "antidiagonals of wide rows take the registers of two"};
   const Target& target = parts.plan.target;
   const bool fit = 2 * (smem_bytes + target.smem_bytes_reserved) <= target.smem_bytes_per_sm;
   return {fit ? 2 : 1, Origin::kDerived,
