@@ -7,8 +7,8 @@
 #include <optional>
 
 #include "tests/device/runner.hpp"
-#include "tests/numerics/harness/sequences.hpp"
 #include "tests/numerics/harness/codes/uniform_codes.hpp"
+#include "tests/numerics/harness/sequences.hpp"
 
 namespace lacuna::device {
 namespace {
