@@ -39,7 +39,7 @@ __device__ __forceinline__ void move_reports(AttendArgs& attend, const SequenceA
 // shape an array has the heads of all batch entries. In a batch of sequences each sequence has an
 // array of its own, in its piece of the workspace.
 
-/// The array that batch entry b has its heads in. `array`: the argument of the launch.
+/// The array with the rows of batch entry b. `array`: as the launch's arguments have it.
 template <class Config, class Args, class T>
 __device__ __forceinline__ T* prepared_of(const Args& args, T* array, int b) {
   if constexpr (has_sequence_tiles<Config>()) move_by(array, b * args.sequences.workspace_bytes);

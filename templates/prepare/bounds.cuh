@@ -1,6 +1,6 @@
 // Of each key tile of the predictor, the smallest and the largest of each element: bounds of the
-// products of its keys with any query. A warp takes a tile; NaN and infinity count as 0, as in
-// means: a tile that has one is gone through again, with care.
+// products of its keys with any query. A warp takes a tile. NaN and infinity count as 0, as they do
+// in means: where a warp finds one in its bounds, it reads the tile again and replaces them.
 #pragma once
 
 #include "arch/pack.cuh"
@@ -29,8 +29,8 @@ class BoundedTiles {
   using Keys = uint4[kGroupSteps];
 
  public:
-  /// Lanes that have a row at the same time as others give both bounds to the first two rows: the
-  /// first has the smallest elements, the second the largest.
+  /// What a lane has at the end. Where a warp reads several rows at once, lanes of the first row
+  /// have the smallest elements, those of the second row the largest; else every lane has both.
   static constexpr int kBoundsOfLane = kRows > 1 ? 1 : 2;
   static constexpr int kQuads = 2 * kBoundsOfLane;
 
@@ -189,7 +189,8 @@ __device__ __forceinline__ void bound_keys(const Args& args) {
       extern __shared__ __align__(1024) unsigned char block_smem[];
       float* const rows = reinterpret_cast<float*>(block_smem);
       const float* const means = means_of_few_rows<Config>(args, head);
-      for (int n = 4 * thread_index(); n < few_rows(args) * kLength; n += 4 * Config::kThreads)
+      for (int n = 4 * thread_index(); n < rows_of_kv_head(args) * kLength;
+           n += 4 * Config::kThreads)
         *reinterpret_cast<float4*>(rows + n) =
             elements_of_row<Config>(means, n / kLength, n % kLength);
       __syncthreads();

@@ -53,7 +53,7 @@ class PrepareSums {
   __device__ __forceinline__ void prefetch_queries(const Rows& rows) const {
     if constexpr (scores_few_rows<Config>()) {
       const int row = Run<Config::kSummaryTile>::kIsTile ? 0 : warp_ / kTilesOfBlock;
-      if (!has_few_rows<Config>(rows.args()) || row >= few_rows(rows.args())) return;
+      if (!has_few_rows<Config>(rows.args()) || row >= rows_of_kv_head(rows.args())) return;
       const float* const queries = means_of_few_rows<Config>(rows.args(), rows.head());
       for (int column = 4 * lane_index(); column < kHeadDim; column += 128)
         prefetch_to_l1(queries + row * kHeadDim + column);

@@ -8,8 +8,8 @@
 
 namespace lacuna {
 
-// Keys ascend with p. Least of all is a tile that is not visible. A NaN is the largest: no p is
-// larger, so that it ranks first.
+// Keys are integers in the order of p. The smallest key is that of a tile that is not visible. NaN
+// has the largest key: no p is larger than NaN, so it ranks first.
 inline constexpr int kNanKey = 0x7fffffff;
 inline constexpr int kUnseenKey = -kNanKey - 1;
 

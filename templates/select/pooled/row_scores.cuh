@@ -20,12 +20,18 @@ namespace lacuna {
 /// Of the kernel that summarises and of the estimate: do they have these scores?
 LACUNA_OPTIONAL_FIELD(bool, scores_few_rows, kScoresFewRows, false)
 
-/// The same for all kernels of a launch, and of a batch of sequences for all of a sequence.
+/// Query tiles of the heads of a KV head; neighbours in predict.q_summary, too.
+template <class Args>
+__device__ __forceinline__ int rows_of_kv_head(const Args& args) {
+  return args.attend.heads_per_kv * args.predict.keep_q_tiles;
+}
+
+/// Are they few, and key tiles many? The same for all kernels of a launch, and of a batch of
+/// sequences for all of a sequence.
 template <class Config, class Args>
 __device__ __forceinline__ bool has_few_rows(const Args& args) {
   if constexpr (!scores_few_rows<Config>()) return false;
-  return args.attend.heads_per_kv * args.predict.keep_q_tiles <= kFewRows &&
-         args.predict.keep_k_tiles >= kManyTiles;
+  return rows_of_kv_head(args) <= kFewRows && args.predict.keep_k_tiles >= kManyTiles;
 }
 
 /// By key tile; `head`: the KV head, counted through the batch.
@@ -47,14 +53,10 @@ struct SummaryQuad {
   int column;
 };
 
-/// Rows of the heads of a KV head, which are neighbours in predict.q_summary, too.
-template <class Args>
-__device__ __forceinline__ int few_rows(const Args& args) {
-  return args.attend.heads_per_kv * args.predict.keep_q_tiles;
-}
+/// Means of the queries of the rows of a KV head.
 template <class Config, class Args>
 __device__ __forceinline__ const float* means_of_few_rows(const Args& args, long long head) {
-  return args.predict.q_summary + head * few_rows(args) * Config::kHeadDim;
+  return args.predict.q_summary + head * rows_of_kv_head(args) * Config::kHeadDim;
 }
 
 template <class Config>
@@ -69,7 +71,7 @@ template <class Config, int kCount, class Args, class ElementsOf>
 __device__ __forceinline__ void multiply_few_rows(const Args& args, long long head, int j,
                                                   const SummaryQuad (&summary)[kCount], int first,
                                                   int step, const ElementsOf& elements_of) {
-  const int rows = few_rows(args);
+  const int rows = rows_of_kv_head(args);
 #pragma unroll 4
   for (int row = first; row < rows; row += step) {
     float dot = 0.0f;

@@ -66,14 +66,33 @@ void append_lists(const Case& c, const Variant& variant, Grid grid,
 
 auto key_of(const Case& c) { return std::tuple(spec_text(c), c.d, c.d_v, c.dtype); }
 
+/// What its launches' reports depend on besides: rows of a gate, and tiles of a step.
+void read_steps(CompiledKernel& made) {
+  const std::string info = lacuna_kernel_info_json(made.kernel);
+  if (info.find(R"("scope":"warpgroup")") != std::string::npos) made.tile.gate_rows = 64;
+  constexpr std::string_view kStepKeys = R"("step_keys":)";
+  if (const std::size_t at = info.find(kStepKeys); at != std::string::npos)
+    made.tile.step_tiles = std::atoi(info.c_str() + at + kStepKeys.size()) / made.tile.k;
+}
+
 CompiledKernel compile(TestEngine& engine, const Case& c) {
-  CompiledKernel made;
-  const std::string spec = spec_text(c);
+  return compile_spec(engine, spec_text(c), options_of(c.dtype, c.d, c.d_v));
+}
+
+}  // namespace
+
+lacuna_compile_options options_of(DType dtype, int d, int d_v) {
   lacuna_compile_options options{};
   options.struct_size = sizeof options;
-  options.head_dim = c.d;
-  options.head_dim_v = c.d_v;
-  options.dtype = abi_dtype(c.dtype);
+  options.head_dim = d;
+  options.head_dim_v = d_v;
+  options.dtype = abi_dtype(dtype);
+  return options;
+}
+
+CompiledKernel compile_spec(TestEngine& engine, const std::string& spec,
+                            const lacuna_compile_options& options) {
+  CompiledKernel made;
   if (lacuna_compile(engine.engine, spec.data(), spec.size(), &options, &made.kernel) !=
           LACUNA_OK ||
       lacuna_prepare(made.kernel) != LACUNA_OK ||
@@ -83,16 +102,6 @@ CompiledKernel compile(TestEngine& engine, const Case& c) {
   }
   read_steps(made);
   return made;
-}
-
-}  // namespace
-
-void read_steps(CompiledKernel& made) {
-  const std::string info = lacuna_kernel_info_json(made.kernel);
-  if (info.find(R"("scope":"warpgroup")") != std::string::npos) made.tile.gate_rows = 64;
-  constexpr std::string_view kStepKeys = R"("step_keys":)";
-  if (const std::size_t at = info.find(kStepKeys); at != std::string::npos)
-    made.tile.step_tiles = std::atoi(info.c_str() + at + kStepKeys.size()) / made.tile.k;
 }
 
 std::string device_under_test() {

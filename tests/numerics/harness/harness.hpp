@@ -30,9 +30,6 @@ struct CompiledKernel {
   std::string error;  ///< lacuna_last_error(), if it could not be compiled
 };
 
-/// What its launches' reports depend on besides: rows of a gate, and tiles of a step.
-void read_steps(CompiledKernel& made);
-
 /// An engine for the device under test and whether it runs on a GPU. Aborts the test if there is
 /// none.
 struct TestEngine {
@@ -46,6 +43,12 @@ struct TestEngine {
   TestEngine(const TestEngine&) = delete;
   TestEngine& operator=(const TestEngine&) = delete;
 };
+
+/// For these head dims and this dtype, of a batch of one length.
+lacuna_compile_options options_of(DType dtype, int d, int d_v);
+/// A kernel that is ready to be launched; one with an error in it, if there is none.
+CompiledKernel compile_spec(TestEngine& engine, const std::string& spec,
+                            const lacuna_compile_options& options);
 
 /// The one that tests share.
 TestEngine& engine();

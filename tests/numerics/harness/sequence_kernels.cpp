@@ -7,31 +7,13 @@
 namespace lacuna::numerics {
 namespace {
 
-lacuna_dtype abi_dtype_of(DType dtype) {
-  return dtype == DType::kBF16 ? LACUNA_BF16 : dtype == DType::kF16 ? LACUNA_F16 : LACUNA_F32;
-}
-
 CompiledKernel compile_sequences(const SequenceCase& c) {
   Case shape;
   shape.variant = c.variant;
-  const std::string spec = spec_text(shape);
-  lacuna_compile_options options{};
-  options.struct_size = sizeof options;
-  options.head_dim = c.d;
-  options.head_dim_v = c.d_v;
-  options.dtype = abi_dtype_of(c.dtype);
+  lacuna_compile_options options = options_of(c.dtype, c.d, c.d_v);
   options.kv = c.e4m3 ? LACUNA_KV_E4M3 : LACUNA_KV_SAME;
   options.batch = c.page_tokens > 0 ? LACUNA_BATCH_PAGES : LACUNA_BATCH_SEQUENCES;
-  CompiledKernel made;
-  if (lacuna_compile(engine().engine, spec.data(), spec.size(), &options, &made.kernel) !=
-          LACUNA_OK ||
-      lacuna_prepare(made.kernel) != LACUNA_OK ||
-      lacuna_kernel_tile(made.kernel, &made.tile.q, &made.tile.k) != LACUNA_OK) {
-    made.error = lacuna_last_error();
-  } else {
-    read_steps(made);
-  }
-  return made;
+  return compile_spec(engine(), spec_text(shape), options);
 }
 
 /// Of a compiled kernel: spec, head dims, dtype, whether keys lie in pages, and whether they are
