@@ -4,6 +4,7 @@
 
 #include "compiler/emit/block_layout.hpp"
 #include "compiler/ir/coded_rows.hpp"
+#include "compiler/lower/attend/schedule.hpp"
 #include "compiler/target/wgmma_limits.hpp"
 
 namespace lacuna {
@@ -186,6 +187,19 @@ std::vector<ArgField> bind_arguments(const Plan& plan, const LoweredPlan& lowere
     end += field_bytes(kind);
   }
   return fields;
+}
+
+BlockChange bind_packed(const Plan& packed, const LaunchProgram& launch) {
+  BlockChange change;
+  for (ArgField field : launch.fields) {
+    const std::string name = kPackedPrefix + field.name;
+    if (field.source == Source::kWorkspace) field.index = find_slot(launch, name);
+    if (field.source == Source::kValue) field.index = find_value(launch, name);
+    const bool is_own = field.source == Source::kWorkspace || field.source == Source::kValue;
+    if (is_own && field.index >= 0) change.fields.push_back(std::move(field));
+  }
+  change.maps = bind_maps(packed, launch);
+  return change;
 }
 
 std::vector<TensorMapFields> bind_maps(const Plan& plan, const LaunchProgram& launch) {

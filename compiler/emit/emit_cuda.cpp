@@ -49,6 +49,9 @@ void write_common_config(CudaWriter& out, const Program& program) {
 void write_config(CudaWriter& out, const Kernel& kernel, const Program& program) {
   const bool is_attend = kernel.name == kAttendName;
   out.line("struct " + config_name(kernel) + (is_attend ? " {" : " : CommonConfig {"));
+  // The types of its parts are told so.
+  if (kernel.attends && !is_attend)
+    out.generated_line("  using Config = " + config_name(kernel) + ";");
   if (is_attend) write_fields(out, common_fields(program));
   write_fields(out, kernel.config);
   if (!is_attend) {

@@ -59,9 +59,9 @@ void add_launches(const Plan& plan, const LoweredPlan& lowered, LaunchProgram& p
   for (const Kernel& kernel : lowered.kernels) {
     const bool overlaps = plan.target.overlaps_kernels && &kernel != &lowered.kernels.front();
     const int grid = add_value(program, grid_name(kernel), kernel.grid.expr);
-    program.launches.push_back({entry_name(kernel, plan.program), kernel.name, kernel.decides,
-                                overlaps, grid, runs_each_sequence(lowered, kernel),
-                                kernel.threads.value, kernel.smem_bytes.value});
+    program.launches.push_back(
+        {entry_name(kernel, plan.program), kernel.name, kernel.decides, overlaps, kernel.is_packed,
+         grid, runs_each_sequence(lowered, kernel), kernel.threads.value, kernel.smem_bytes.value});
   }
 }
 
@@ -86,6 +86,7 @@ LaunchProgram emit_launch_program(const Plan& plan) {
   program.args_bytes = args_bytes(plan.program, lowered.parts);
   program.fields = bind_arguments(plan, lowered, program);
   program.maps = bind_maps(plan, program);
+  if (plan.packed) program.packed = bind_packed(plan_of_packed(plan), program);
   return program;
 }
 

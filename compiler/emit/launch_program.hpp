@@ -3,7 +3,7 @@
 //
 // A launch evaluates `values` over the problem's shape (Site::kLaunch), checks the caller's
 // tensors, fills the argument block from `fields` and `maps`, and launches the kernels, which all
-// take this one block.
+// take this one block; but for a second attend, some fields of which differ (`packed`).
 #pragma once
 
 #include <cstdint>
@@ -80,10 +80,17 @@ struct KernelLaunch {
   /// Makes nothing but the kept bits: left out while the caller's selection is still good.
   bool decides = false;
   bool overlaps = false;       ///< waits by itself for the launch before it, and may start earlier
+  bool is_packed = false;      ///< takes the block with LaunchProgram::packed in place of others
   int grid_x = 0;              ///< index into values
   bool each_sequence = false;  ///< the grid has a row of blocks for each
   int threads = 0;
   int smem_bytes = 0;
+};
+
+/// What one kernel finds in the argument block in place of what the others do, at the same offsets.
+struct BlockChange {
+  std::vector<ArgField> fields;
+  std::vector<TensorMapFields> maps;
 };
 
 struct LaunchProgram {
@@ -102,6 +109,7 @@ struct LaunchProgram {
   std::uint32_t args_bytes = 0;
   std::vector<ArgField> fields;       ///< of the argument block; bytes without a field are 0
   std::vector<TensorMapFields> maps;  ///< of the argument block, too
+  BlockChange packed;                 ///< of the second attend (Plan::packed); empty: there is none
   /// Reports of the caller's, contiguous, that each launch fills with zeros before its kernels.
   std::vector<TensorRole> cleared;
   std::vector<KernelLaunch> launches;  ///< in their order

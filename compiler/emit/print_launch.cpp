@@ -88,7 +88,7 @@ std::string print_workspace(const LaunchProgram& program) {
   add("workspace", program.workspace_value, of_each);
   for (std::size_t i = 0; i < program.slots.size(); ++i) {
     const WorkspaceSlot& slot = program.slots[i];
-    text += "  slot " + padded(slot.name, 18) + "at " +
+    text += "  slot " + padded(slot.name + " ", 18) + "at " +
             padded(value_name(program, slot.offset), 24) + "size " + value_name(program, slot.size);
     if (static_cast<int>(i) == program.kept_slot) {
       text += ", or a selection";
@@ -125,6 +125,18 @@ std::string print_map(const LaunchProgram& program, const TensorMapFields& map) 
   return begin;
 }
 
+std::string print_block(const LaunchProgram& program, const std::vector<ArgField>& fields,
+                        const std::vector<TensorMapFields>& maps) {
+  std::string text;
+  for (const TensorMapFields& map : maps) text += print_map(program, map);
+  for (const ArgField& field : fields) {
+    text += "  " + padded(std::to_string(field.offset), 4) +
+            padded(std::string(name_of(field.kind)), 8) + padded(field.name + " ", 16) + "= " +
+            source_text(program, field) + "\n";
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string print_launch_program(const LaunchProgram& program) {
@@ -144,16 +156,15 @@ std::string print_launch_program(const LaunchProgram& program) {
             (launch.each_sequence ? " for each sequence" : "") +
             " threads=" + std::to_string(launch.threads) +
             " smem_bytes=" + std::to_string(launch.smem_bytes) +
-            (launch.decides ? " decides" : "") + (launch.overlaps ? " overlaps" : "") + "\n";
+            (launch.decides ? " decides" : "") + (launch.overlaps ? " overlaps" : "") +
+            (launch.is_packed ? " packed" : "") + "\n";
   }
   if (program.launches.empty()) return text;
   text += "arguments " + std::to_string(program.args_bytes) + " bytes\n";
-  for (const TensorMapFields& map : program.maps) text += print_map(program, map);
-  for (const ArgField& field : program.fields) {
-    text += "  " + padded(std::to_string(field.offset), 4) +
-            padded(std::string(name_of(field.kind)), 8) + padded(field.name + " ", 16) + "= " +
-            source_text(program, field) + "\n";
-  }
+  text += print_block(program, program.fields, program.maps);
+  if (!program.packed.fields.empty())
+    text +=
+        "arguments of packed\n" + print_block(program, program.packed.fields, program.packed.maps);
   return text;
 }
 

@@ -26,7 +26,7 @@ struct ShapeExpr {
 
 /// A number that kernels find in their arguments.
 struct NamedSize {
-  const char* name;  ///< the member of AttendArgs, AttendSchedule or PredictArgs
+  std::string name;  ///< the member of AttendArgs, AttendSchedule or PredictArgs
   std::string expr;
 };
 
@@ -34,7 +34,7 @@ struct NamedSize {
 /// so that steps on the way to the size stay below it or below 2^31 for millions of tokens. Kernels
 /// that name the same slot use it one after the other: it is as large as the largest needs.
 struct Slot {
-  const char* name;
+  std::string name;
   std::string units;
   bool cleared = false;  ///< WorkspaceSlot::cleared
   SlotRegion region = SlotRegion::kOwn;
@@ -70,6 +70,8 @@ struct Kernel {
   std::vector<NamedSize> sizes = {};
   std::vector<Argument> arguments = {};  ///< of its own and of all kernels behind it
   bool decides = false;                  ///< KernelLaunch::decides
+  bool attends = false;                  ///< one of the kernels of attend itself
+  bool is_packed = false;                ///< KernelLaunch::is_packed
   bool needs_keys = true;                ///< of a sequence without keys there is nothing to do
 };
 using Kernels = std::vector<Kernel>;

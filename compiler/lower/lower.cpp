@@ -21,9 +21,8 @@ struct SharedSlot {
 };
 
 void add_slot(const Slot& slot, std::vector<SharedSlot>& slots) {
-  const auto found = std::ranges::find_if(slots, [&](const SharedSlot& other) {
-    return std::string_view(other.slot.name) == slot.name;
-  });
+  const auto found = std::ranges::find_if(
+      slots, [&](const SharedSlot& other) { return other.slot.name == slot.name; });
   if (found == slots.end()) {
     slots.push_back({slot, {slot.units}});
   } else if (std::ranges::count(found->sizes, slot.units) == 0) {
@@ -118,7 +117,7 @@ LoweredPlan lower_plan(const Plan& plan) {
 }
 
 bool runs_each_sequence(const LoweredPlan& lowered, const Kernel& kernel) {
-  return lowered.parts.sequences && (!lowered.parts.wgmma || kernel.name != "attend");
+  return lowered.parts.sequences && (!lowered.parts.wgmma || !kernel.attends);
 }
 
 }  // namespace lacuna

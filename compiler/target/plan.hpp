@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -72,6 +73,9 @@ struct Plan {
   Target target;
   Program program;  ///< after all passes: tiles are concrete
   AttendPlan attend;
+  /// Of sequences of few queries, which a second attend takes where each head keeps tiles of its
+  /// own; its program is without_lists(program). Nothing: one kernel is for all.
+  std::optional<AttendPlan> packed = {};
 };
 
 /// Called after each pass with its name and the program before and after it.
@@ -85,8 +89,14 @@ Plan make_plan(const SpecDocument& document, const BuildOptions& options, const 
 
 /// Has each head tiles of its own, by a list, a gate or columns?
 bool has_tiles_of_heads(const Attend& attend);
+/// The program of an attend that goes by the bits that its lists were made of.
+Program without_lists(Program program);
+/// That of the second attend, as a plan; for lowering. Of a plan that has one.
+Plan plan_of_packed(const Plan& plan);
 /// Do work tiles of a batch of sequences come as a schedule says that the device makes?
 bool has_sequence_tiles(const Plan& plan);
+/// Is it the second attend of a plan, which goes by bits of the tiles that each head keeps?
+bool has_kept_tiles(const Plan& plan);
 /// Of these: are all heads of a KV head rows of one work tile?
 bool packs_heads(const Plan& plan);
 

@@ -257,6 +257,12 @@ constexpr Row kRows[] = {
     choice<&A::values>("values", has_other_values),
     choice<&A::consumer>("consumer", is_cuda),
     choice<&A::gate_policy>("gate_policy", has_gate_policy),
+    {"few_queries",
+     [](P) {
+       return PlanValue{"", "attend_packed", Origin::kDerived,
+                        "of sequences of few queries heads that share keys share work tiles"};
+     },
+     [](P p) { return p.packed.has_value(); }},
     choice<&A::loader>("loader", is_cuda),
     choice<&A::smem_bytes>("smem_bytes", is_cuda),
     choice<&A::registers>("registers", is_cuda),

@@ -70,6 +70,9 @@ Part part_of(TileWalk walk) {
     case TileWalk::kSequenceList:
       return {"SequenceWalk",
               "lacuna::SequenceWalk<lacuna::ListWalk<Config, Hooks, Args>, Config, Args>"};
+    case TileWalk::kSequenceKept:
+      return {"SequenceWalk",
+              "lacuna::SequenceWalk<lacuna::KeptWalk<Config, Hooks, Args>, Config, Args>"};
   }
   return {};
 }

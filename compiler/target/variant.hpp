@@ -43,6 +43,7 @@ enum class TileWalk : std::uint8_t {
   kGather,        ///< tiles of its list of keys
   kSequence,      ///< an item's share of all that the mask leaves, in a batch of sequences
   kSequenceList,  ///< the same of its list
+  kSequenceKept,  ///< the same of tiles that any of its heads keeps
 };
 
 /// The part of a kernel that computes scores, softmax and output. The first two belong to the mma

@@ -127,9 +127,10 @@ Diagnostic refusal(const Driver& driver, CUresult result, const std::string& ker
 }  // namespace
 
 bool encode_tensor_maps(const Driver& driver, const LaunchProgram& program,
-                        const std::string& kernel, const BoundLaunch& bound, MapCache* cache,
-                        std::byte* block, Diagnostics& diagnostics) {
-  for (const TensorMapFields& map : program.maps) {
+                        std::span<const TensorMapFields> maps, const std::string& kernel,
+                        const BoundLaunch& bound, MapCache* cache, std::byte* block,
+                        Diagnostics& diagnostics) {
+  for (const TensorMapFields& map : maps) {
     const MapGeometry geometry = geometry_of(program, map, bound, block);
     if (geometry.empty()) continue;
     std::byte* target = block + map.offset;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 
 #include "compiler/diag/diagnostic.hpp"
@@ -13,13 +14,14 @@
 
 namespace lacuna {
 
-/// Encodes all maps into `block`, which fill_argument_block has filled and which is aligned to 64
-/// bytes; the driver wants a current context for it. Those that `cache` (null: none) knows are
-/// taken from there, and new ones are kept there. A tensor without elements has no map: its bytes
-/// stay 0. False with kTensorArgument, which names the tensor of `kernel` and
-/// what a map asks of it. Allocates nothing unless there is an error.
+/// Encodes `maps`, of the program, into `block`, which fill_argument_block has filled and which is
+/// aligned to 64 bytes; the driver wants a current context for it. Those that `cache` (null: none)
+/// knows are taken from there, and new ones are kept there. A tensor without elements has no map:
+/// its bytes stay 0. False with kTensorArgument, which names the tensor of `kernel` and what a map
+/// asks of it. Allocates nothing unless there is an error.
 bool encode_tensor_maps(const Driver& driver, const LaunchProgram& program,
-                        const std::string& kernel, const BoundLaunch& bound, MapCache* cache,
-                        std::byte* block, Diagnostics& diagnostics);
+                        std::span<const TensorMapFields> maps, const std::string& kernel,
+                        const BoundLaunch& bound, MapCache* cache, std::byte* block,
+                        Diagnostics& diagnostics);
 
 }  // namespace lacuna

@@ -102,10 +102,12 @@ ClearedReport cleared_report(const BoundLaunch& bound, TensorRole role) {
   return {report.data, bytes};
 }
 
-void fill_argument_block(const LaunchProgram& program, const BoundLaunch& bound,
-                         const LaunchMemory& memory, const std::int32_t* values, std::byte* block) {
-  std::memset(block, 0, program.args_bytes);
-  for (const ArgField& field : program.fields) {
+namespace {
+
+void store_fields(const LaunchProgram& program, const std::vector<ArgField>& fields,
+                  const BoundLaunch& bound, const LaunchMemory& memory, const std::int32_t* values,
+                  std::byte* block) {
+  for (const ArgField& field : fields) {
     const auto index = static_cast<std::size_t>(field.index);
     switch (field.kind) {
       case FieldKind::kPointer:
@@ -134,6 +136,21 @@ void fill_argument_block(const LaunchProgram& program, const BoundLaunch& bound,
         break;
     }
   }
+}
+
+}  // namespace
+
+void fill_argument_block(const LaunchProgram& program, const BoundLaunch& bound,
+                         const LaunchMemory& memory, const std::int32_t* values, std::byte* block) {
+  std::memset(block, 0, program.args_bytes);
+  store_fields(program, program.fields, bound, memory, values, block);
+}
+
+void fill_packed_block(const LaunchProgram& program, const BoundLaunch& bound,
+                       const LaunchMemory& memory, const std::int32_t* values,
+                       const std::byte* block, std::byte* packed) {
+  std::memcpy(packed, block, program.args_bytes);
+  store_fields(program, program.packed.fields, bound, memory, values, packed);
 }
 
 }  // namespace lacuna

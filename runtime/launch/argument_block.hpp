@@ -36,4 +36,9 @@ ClearedReport cleared_report(const BoundLaunch& bound, TensorRole role);
 void fill_argument_block(const LaunchProgram& program, const BoundLaunch& bound,
                          const LaunchMemory& memory, const std::int32_t* values, std::byte* block);
 
+/// The block of launches that are packed: `block`, which is filled, with LaunchProgram::packed.
+void fill_packed_block(const LaunchProgram& program, const BoundLaunch& bound,
+                       const LaunchMemory& memory, const std::int32_t* values,
+                       const std::byte* block, std::byte* packed);
+
 }  // namespace lacuna

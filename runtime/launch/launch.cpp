@@ -124,10 +124,16 @@ CUresult enqueue_kernel(const KernelState& kernel, std::size_t index, const Laun
       &config, reinterpret_cast<CUfunction>(kernel.module.kernels[index]), parameters, nullptr);
 }
 
+/// The blocks that the kernels of a launch take.
+struct ArgumentBlocks {
+  alignas(kArgumentAlignment) std::byte usual[kMaxArgumentBytes];
+  alignas(kArgumentAlignment) std::byte packed[kMaxArgumentBytes];
+};
+
 /// Launches all kernels in their order, except those whose decision still holds. Where events are
 /// recorded between kernels, none overlaps with another.
 CUresult enqueue(const KernelState& kernel, const LaunchValues& values, std::int32_t entries,
-                 void* block, const lacuna_launch_args& args) {
+                 ArgumentBlocks& blocks, const lacuna_launch_args& args) {
   const bool may_overlap = args.stage_events == nullptr &&
                            kernel.engine->gpu->driver->cuda_version >= kFirstDriverThatOverlaps;
   bool is_first = true;
@@ -138,7 +144,8 @@ CUresult enqueue(const KernelState& kernel, const LaunchValues& values, std::int
     if (!is_idle && !(launch.decides && is_decided(kernel, args.selection))) {
       const bool overlaps = may_overlap && launch.overlaps && !is_first;
       const std::int32_t rows = launch.each_sequence ? entries : 1;
-      result = enqueue_kernel(kernel, i, values, rows, block, args, overlaps);
+      result = enqueue_kernel(kernel, i, values, rows,
+                              launch.is_packed ? blocks.packed : blocks.usual, args, overlaps);
       is_first = false;
     }
     if (result == kCudaSuccess) result = record_event(kernel, args, i + 1);
@@ -165,13 +172,21 @@ bool launch_nothing(const KernelState& kernel, const lacuna_launch_args& args,
   return check_launched(kernel, result, diagnostics);
 }
 
-bool add_maps(const KernelState& kernel, const BoundLaunch& bound, std::byte* block,
-              Diagnostics& diagnostics) {
+bool add_maps(const KernelState& kernel, const std::vector<TensorMapFields>& maps,
+              const BoundLaunch& bound, std::byte* block, Diagnostics& diagnostics) {
+  if (maps.empty()) return true;
   const LoweredKernel& lowered = kernel.lowered();
-  if (lowered.launch.maps.empty()) return true;
   const RecentLaunchesHold recent(kernel.recent.get());
-  return encode_tensor_maps(*kernel.engine->gpu->driver, lowered.launch, lowered.contract.kernel,
-                            bound, recent ? &recent->maps : nullptr, block, diagnostics);
+  return encode_tensor_maps(*kernel.engine->gpu->driver, lowered.launch, maps,
+                            lowered.contract.kernel, bound, recent ? &recent->maps : nullptr, block,
+                            diagnostics);
+}
+
+bool add_all_maps(const KernelState& kernel, const BoundLaunch& bound, ArgumentBlocks& blocks,
+                  Diagnostics& diagnostics) {
+  const LaunchProgram& program = kernel.lowered().launch;
+  return add_maps(kernel, program.maps, bound, blocks.usual, diagnostics) &&
+         add_maps(kernel, program.packed.maps, bound, blocks.packed, diagnostics);
 }
 
 /// `shared_bytes`: in front of the workspace, where the kernel is a branch.
@@ -186,16 +201,18 @@ bool launch_on_gpu(KernelState& kernel, const BoundLaunch& bound, const LaunchVa
       .kept = args.selection != nullptr ? args.selection->data : nullptr,
       .shared = args.workspace,
       .pieces = static_cast<std::size_t>(workspace_pieces(program, bound.shape))};
-  alignas(kArgumentAlignment) std::byte block[kMaxArgumentBytes];
-  fill_argument_block(program, bound, memory, values.data, block);
+  ArgumentBlocks blocks;
+  fill_argument_block(program, bound, memory, values.data, blocks.usual);
+  if (!program.packed.fields.empty())
+    fill_packed_block(program, bound, memory, values.data, blocks.usual, blocks.packed);
   const ContextScope scope(device);
   CUresult result = scope.result();
   if (result == kCudaSuccess) {
-    if (!add_maps(kernel, bound, block, diagnostics)) return false;
+    if (!add_all_maps(kernel, bound, blocks, diagnostics)) return false;
     result = record_event(kernel, args, 0);
   }
   if (result == kCudaSuccess) result = clear_memory(kernel, bound, memory, values, args.stream);
-  if (result == kCudaSuccess) result = enqueue(kernel, values, bound.shape.n_b, block, args);
+  if (result == kCudaSuccess) result = enqueue(kernel, values, bound.shape.n_b, blocks, args);
   if (result == kCudaSuccess) kernel.publisher.release();
   return check_launched(kernel, result, diagnostics);
 }

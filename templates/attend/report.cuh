@@ -88,7 +88,7 @@ __device__ __forceinline__ void count_visible(const Args& args, const AttendArgs
   constexpr int kKeys = Config::kGathers ? Config::kKeepK : Config::kTileK;
   int visible = 0;
   for (int chunk = 0; chunk * 32 < args.attend.k_tiles; ++chunk) {
-    visible += __popc(classify_chunk<Config, Hooks, kKeys>(args, row, chunk).visible);
+    visible += __popc(classify_chunk<Config, Hooks, kKeys, false>(args, row, chunk).visible);
   }
   if (thread == 0) reports.counts[row_of_reports<Config>(reports, row) * kCountsOfRow] = visible;
 }

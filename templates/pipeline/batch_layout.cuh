@@ -48,5 +48,10 @@ __device__ __forceinline__ bool is_beyond(int number, int count) {
 LACUNA_OPTIONAL_FIELD(bool, has_sequence_tiles, kHasSequenceTiles, false)
 /// Of these: has a work tile rows of all heads of a KV head? If not, of one head.
 LACUNA_OPTIONAL_FIELD(bool, packs_heads, kPacksHeads, false)
+/// Of these: does each head keep tiles of its own, so that rows of others hide a tile? Such a
+/// kernel takes the sequences of few queries, which the kernel for work tiles of one head leaves to
+/// it (pipeline/sequence_tile.cuh).
+LACUNA_OPTIONAL_FIELD(bool, hides_rows, kHidesRows, false)
+LACUNA_OPTIONAL_FIELD(bool, leaves_few_queries, kLeavesFewQueries, false)
 
 }  // namespace lacuna

@@ -15,6 +15,12 @@ class RowCounter {
   __device__ __forceinline__ void ask() {
     if (lane_index() == 0) taken_ = take_number(next_row_);
   }
+  /// Asks and waits: of a warp that has no register for a number that is still to come.
+  __device__ __forceinline__ int take_next() const {
+    u32 taken = 0;
+    if (lane_index() == 0) taken = take_number(next_row_);
+    return static_cast<int>(__shfl_sync(kAllLanes, taken, 0) + gridDim.x);
+  }
   /// What was asked for.
   __device__ __forceinline__ int take() const {
     return static_cast<int>(__shfl_sync(kAllLanes, taken_, 0) + gridDim.x);

@@ -41,7 +41,9 @@ __device__ __forceinline__ SequenceWork work_of(const Args& args, int b) {
   const int queries = args.sequences.q_begin[b + 1] - work.q_begin;
   work.n_q = rows_of_queries<Config>(args, queries);
   work.n_k = rows_of_keys<Config>(args, key_tokens<Config>(args, b, queries));
-  work.q_tiles = ceil_div(work.n_q, Config::kWarpgroups * args.batch_schedule.group_queries);
+  work.q_tiles = is_left_to_other<Config>(args, work.n_q)
+                     ? 0
+                     : ceil_div(work.n_q, Config::kWarpgroups * args.batch_schedule.group_queries);
   work.k_tiles = ceil_div(work.n_k, Config::kTileK);
   return work;
 }

@@ -14,6 +14,11 @@
 // Where each head has tiles of its own, by lists, a gate or columns, a work tile is that of one
 // head: T is 64. Two neighbours of 64 queries each, of which each warpgroup has one
 // (Config::kWorkTiles), are one item.
+//
+// Sequences of few queries would fill a small part of such a tile, and each head would read its
+// keys by itself. Where tiles come from bits of a predictor, they have a kernel of their own, with
+// heads packed in a tile and rows that hide what their head does not keep (hides_rows,
+// pipeline/kept_walk.cuh).
 #pragma once
 
 #include "args/sequence_args.cuh"
@@ -43,6 +48,22 @@ __device__ __forceinline__ int tile_heads(const Args& args) {
 template <class Config, class Args>
 __device__ __forceinline__ int heads_of_tiles(const Args& args) {
   return packs_heads<Config>() ? args.attend.n_h / args.attend.heads_per_kv : args.attend.n_h;
+}
+
+/// Queries that a sequence has at most for its heads to be packed though each has tiles of its own:
+/// those of one work tile, and with that of one tile of the predictor. 0: no heads share keys.
+template <class Config, class Args>
+__device__ __forceinline__ int most_few_queries(const Args& args) {
+  const int heads = args.attend.heads_per_kv;
+  return heads == 1 ? 0 : Config::kWarpgroups * (kWarpgroupRows / heads);
+}
+
+/// Is a sequence of so many queries the other kernel's?
+template <class Config, class Args>
+__device__ __forceinline__ bool is_left_to_other(const Args& args, int n_q) {
+  if constexpr (hides_rows<Config>()) return n_q > most_few_queries<Config>(args);
+  if constexpr (leaves_few_queries<Config>()) return n_q <= most_few_queries<Config>(args);
+  return false;
 }
 
 /// Row n of a warpgroup's 64: a query and its head.

@@ -124,7 +124,8 @@ __device__ __forceinline__ HeadVotes classify_heads(const Args& args, const Work
   return votes;
 }
 
-template <class Config, class Hooks, int kKeys = Config::kTileK, class Args>
+template <class Config, class Hooks, int kKeys = Config::kTileK,
+          bool kOfHeads = packs_heads<Config>(), class Args>
 __device__ __forceinline__ ChunkVotes classify_chunk(const Args& args, const WorkTile& row,
                                                      int chunk) {
   if constexpr (asks_pairs<Config>()) {
@@ -136,7 +137,7 @@ __device__ __forceinline__ ChunkVotes classify_chunk(const Args& args, const Wor
   const int k1 = smaller(k0 + kKeys - 1, args.attend.n_k - 1);
   bool visible = j < args.attend.k_tiles;
   bool full = visible && k1 - k0 == kKeys - 1;
-  if constexpr (packs_heads<Config>() && Config::kHasMask) {
+  if constexpr (kOfHeads && Config::kHasMask) {
     if (visible) {
       const HeadVotes votes = classify_heads<Hooks>(args, row, k0, k1);
       visible = votes.visible;

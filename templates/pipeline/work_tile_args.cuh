@@ -87,6 +87,15 @@ __device__ __forceinline__ void take_kept_columns(Args& own, const Row& row) {
   predict.kept -= rows_before(own.attend, row) * predict.keep_words;
 }
 
+/// Bits of the tiles that a sequence of few queries keeps: a row of them for each head.
+template <class Config, class Args, class Row>
+__device__ __forceinline__ void take_kept_tiles(Args& own, const Row& row) {
+  auto& predict = own.predict;
+  predict.keep_k_tiles = ceil_div(row.n_k, Config::kKeepK);
+  predict.keep_words = ceil_div(predict.keep_k_tiles, 32);
+  move_by(predict.kept, row.b * predict.kept_stride);
+}
+
 /// Keys of a sequence of so many queries.
 template <class Config, class Args>
 __device__ __forceinline__ int key_tokens(const Args& args, int b, int queries) {
@@ -168,7 +177,9 @@ __device__ __forceinline__ decltype(auto) args_of_work_tile(const Args& args, co
     take_token_counts<Config>(own, queries, key_tokens<Config>(args, row.b, queries));
     take_orders<Config>(own, row.q_begin);
     if constexpr (!packs_heads<Config>()) own.attend.q_tiles = row.q_tiles;
-    if constexpr (Config::kGathers) {
+    if constexpr (hides_rows<Config>()) {
+      take_kept_tiles<Config>(own, row);
+    } else if constexpr (Config::kGathers) {
       take_kept_columns<Config>(own, row);
     } else if constexpr (makes_lists<Config>()) {
       move_made_lists(own.attend, args.sequences.workspace_bytes, row);

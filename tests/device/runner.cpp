@@ -186,11 +186,13 @@ void clear_memory(const LaunchProgram& program, const BoundLaunch& bound,
 }
 
 /// As the driver would, for the copy engine of the emulation.
-void encode_maps(const Subject& subject, const BoundLaunch& bound, std::byte* block) {
+void encode_maps(const Subject& subject, const std::vector<TensorMapFields>& maps,
+                 const BoundLaunch& bound, std::byte* block) {
   Driver driver;
   driver.cuTensorMapEncodeTiled = emulation::encode_box_map;
   Diagnostics diagnostics;
-  encode_tensor_maps(driver, subject.launch, subject.name, bound, nullptr, block, diagnostics);
+  encode_tensor_maps(driver, subject.launch, maps, subject.name, bound, nullptr, block,
+                     diagnostics);
   require(diagnostics, subject.name);
 }
 
@@ -222,8 +224,10 @@ std::string run_grid(const Subject& subject, const BoundLaunch& bound,
   const WorkspaceBytes bytes = workspace_parts(subject.launch, bound.shape, values.data());
   const std::size_t shared = shared_bytes / kWorkspaceUnitBytes;
   workspace.resize(std::max(workspace.size(), shared + bytes.own / kWorkspaceUnitBytes));
-  std::vector<BlockUnit> units_of_block(subject.launch.args_bytes / sizeof(BlockUnit) + 1);
+  const std::size_t block_units = subject.launch.args_bytes / sizeof(BlockUnit) + 1;
+  std::vector<BlockUnit> units_of_block(block_units), units_of_packed(block_units);
   auto* const block = reinterpret_cast<std::byte*>(units_of_block.data());
+  auto* const packed = reinterpret_cast<std::byte*>(units_of_packed.data());
   const LaunchMemory memory{
       .workspace = workspace.data() + shared,
       .kept = selection != nullptr ? selection->data : nullptr,
@@ -231,7 +235,9 @@ std::string run_grid(const Subject& subject, const BoundLaunch& bound,
       .pieces = static_cast<std::size_t>(workspace_pieces(subject.launch, bound.shape))};
   clear_memory(subject.launch, bound, memory, values.data());
   fill_argument_block(subject.launch, bound, memory, values.data(), block);
-  encode_maps(subject, bound, block);
+  fill_packed_block(subject.launch, bound, memory, values.data(), block, packed);
+  encode_maps(subject, subject.launch.maps, bound, block);
+  encode_maps(subject, subject.launch.packed.maps, bound, packed);
   for (std::size_t x = 0; x < subject.kernels.size(); ++x) {
     const KernelLaunch& launch = subject.launch.launches[x];
     if (launch.decides && selection != nullptr && selection->calls != 0) continue;
@@ -239,8 +245,8 @@ std::string run_grid(const Subject& subject, const BoundLaunch& bound,
     const std::int32_t rows = launch.each_sequence ? bound.shape.n_b : 1;
     std::vector<emulation::BlockLaunch> blocks;
     for (std::int32_t n = 0; n < count * rows; ++n)
-      blocks.push_back({subject.kernels[x], block, n % count, launch.threads, launch.smem_bytes,
-                        count, n / count});
+      blocks.push_back({subject.kernels[x], launch.is_packed ? packed : block, n % count,
+                        launch.threads, launch.smem_bytes, count, n / count});
     const std::string error = run_blocks(blocks, residency.together, schedule);
     if (!error.empty()) return launch.entry + ", " + error;
   }

@@ -37,6 +37,10 @@ std::string refusal(const SpecDocument& document, const char* target, BatchLayou
   return text;
 }
 
+bool is_attend(const KernelLaunch& launch) {
+  return launch.name == "attend" || launch.name == "attend_packed";
+}
+
 TEST(Batches, EverySpecServesSequences) {
   int served = 0;
   for (const auto& entry : fs::directory_iterator(LACUNA_SOURCE_DIR "/specs")) {
@@ -76,7 +80,7 @@ TEST(Batches, BranchesTakeWgmma) {
     for (const WorkspaceSlot& slot : program.slots)
       EXPECT_EQ(slot.region == SlotRegion::kShared, slot.name.starts_with("sum_")) << slot.name;
     for (const KernelLaunch& launch : program.launches)
-      EXPECT_EQ(launch.each_sequence, !is_wgmma || launch.name != "attend") << launch.name;
+      EXPECT_EQ(launch.each_sequence, !is_wgmma || !is_attend(launch)) << launch.name;
   }
   EXPECT_EQ(found, "compressed: wgmma\nselected: wgmma\nwindow: wgmma\n");
 }
@@ -100,7 +104,9 @@ TEST(Batches, ListsOfEachSequenceLieBehindTheSchedule) {
   std::int32_t batch = 0, own = 0;
   for (const WorkspaceSlot& slot : program.slots) {
     const bool is_of_batch = slot.region == SlotRegion::kBatch;
-    const bool is_of_attend = std::ranges::count(kOfSchedule, slot.name) > 0;
+    const bool is_packed = slot.name.starts_with("packed_");
+    const bool is_of_attend =
+        std::ranges::count(kOfSchedule, slot.name.substr(is_packed ? 7 : 0)) > 0;
     EXPECT_EQ(is_of_batch, is_of_attend) << slot.name;
     EXPECT_EQ(at(slot.offset), is_of_batch ? batch : own) << slot.name;
     (is_of_batch ? batch : own) += at(slot.size);
@@ -111,7 +117,61 @@ TEST(Batches, ListsOfEachSequenceLieBehindTheSchedule) {
   EXPECT_EQ(at(program.workspace_value), own);
   EXPECT_TRUE(program.each_sequence);
   for (const KernelLaunch& launch : program.launches)
-    EXPECT_EQ(launch.each_sequence, launch.name != "attend") << launch.name;
+    EXPECT_EQ(launch.each_sequence, !is_attend(launch)) << launch.name;
+}
+
+/// Where a predictor lists tiles for each head, sequences of few queries are those of a second
+/// attend, with a schedule and boxes of its own; and the first is left out where all are.
+TEST(Batches, FewQueriesHaveAnAttendOfTheirOwn) {
+  Diagnostics diagnostics;
+  const fs::path path = LACUNA_SOURCE_DIR "/specs/topk-blocks.json";
+  const SpecDocument document = read_spec({path, test::read_file(path)}, diagnostics);
+  BuildOptions options;
+  options.batch = BatchLayout::kSequences;
+  const Plan plan = make_plan(document, options, find_target("sm_90a").value(), diagnostics);
+  const LaunchProgram program = emit_launch_program(plan);
+  ASSERT_GE(program.launches.size(), 2U);
+  const KernelLaunch& packed = program.launches.back();
+  const KernelLaunch& usual = program.launches[program.launches.size() - 2];
+  EXPECT_EQ(packed.name, "attend_packed");
+  EXPECT_TRUE(packed.is_packed && !usual.is_packed);
+  const auto blocks_of = [&](const KernelLaunch& launch, int heads, int heads_kv, int n_q) {
+    const LaunchShape shape{.n_b = 3, .n_h = heads, .n_h_kv = heads_kv, .n_q = n_q, .n_k = 500};
+    std::vector<std::int32_t> values(program.values.size());
+    EXPECT_TRUE(evaluate_launch_values(program, shape, values.data(), 132));
+    return values[static_cast<std::size_t>(launch.grid_x)];
+  };
+  EXPECT_EQ(blocks_of(packed, 8, 2, 32), 132);
+  EXPECT_EQ(blocks_of(usual, 8, 2, 32), 0);
+  EXPECT_EQ(blocks_of(usual, 8, 2, 33), 132);
+  EXPECT_EQ(blocks_of(usual, 2, 2, 1), 132) << "heads do not share keys";
+  EXPECT_EQ(blocks_of(usual, 65, 1, 1), 132) << "more heads than rows of a warpgroup";
+  ASSERT_EQ(program.packed.maps.size(), program.maps.size());
+  for (std::size_t n = 0; n < program.maps.size(); ++n) {
+    const bool is_of_queries = program.maps[n].name == "q" || program.maps[n].name == "o";
+    EXPECT_EQ(program.packed.maps[n].box_heads_field >= 0, is_of_queries) << program.maps[n].name;
+    EXPECT_LT(program.maps[n].box_heads_field, 0);
+  }
+  for (const ArgField& field : program.packed.fields) {
+    const auto usual_field = std::ranges::find(program.fields, field.name, &ArgField::name);
+    ASSERT_NE(usual_field, program.fields.end());
+    EXPECT_EQ(usual_field->offset, field.offset) << field.name;
+    EXPECT_NE(usual_field->index, field.index) << field.name;
+  }
+}
+
+/// Not where more than a list differs by head, nor where one kernel packs all.
+TEST(Batches, OtherSpecsHaveOneAttend) {
+  for (const char* name : {"dense", "bsfa", "sparge", "quest", "external-mask"}) {
+    Diagnostics diagnostics;
+    const fs::path path = LACUNA_SOURCE_DIR "/specs/" + std::string(name) + ".json";
+    const SpecDocument document = read_spec({path, test::read_file(path)}, diagnostics);
+    BuildOptions options;
+    options.batch = BatchLayout::kPages;
+    const Plan plan = make_plan(document, options, find_target("sm_90a").value(), diagnostics);
+    EXPECT_FALSE(plan.packed.has_value()) << name;
+    EXPECT_TRUE(emit_launch_program(plan).packed.fields.empty()) << name;
+  }
 }
 
 /// What bounds say little of: each sequence is asked in the mma family, none by wgmma.

@@ -82,7 +82,11 @@ std::vector<ConfigField> attend_config(const Plan& plan) {
   const Gate no_gate;
   const Gate& gate = attend.gate ? *attend.gate : no_gate;
   const Select* select = last_step(plan.program).select;
-  const bool shared = gathers(plan) && select != nullptr && select->shared_heads;
+  const bool reads_bits = gathers(plan) || has_kept_tiles(plan);
+  const bool shared = reads_bits && select != nullptr && select->shared_heads;
+  const int keep_k = gathers(plan)          ? attend.keep_k
+                     : has_kept_tiles(plan) ? find_op<Compact>(plan.program)->keep_k
+                                            : 1;
   const bool is_quantised = quantises_attend(plan.program);
   constexpr const char *kSkips = "/gate/skips", *kSmooth = "/predictor/smooth";
   std::vector<ConfigField> fields = {
@@ -108,9 +112,16 @@ std::vector<ConfigField> attend_config(const Plan& plan) {
       boolean("kHasRowBias", attend.row_bias >= 0, kSmooth),
       boolean("kHasColumnBias", attend.column_bias >= 0, kSmooth),
       boolean("kGathers", gathers(plan), "/loader"),
-      integer("kKeepK", gathers(plan) ? attend.keep_k : 1, "/predictor/tile/k"),
+      integer("kKeepK", keep_k, "/predictor/tile/k"),
       boolean("kSharedHeads", shared, "/predictor/heads"),
   };
+  if (has_kept_tiles(plan)) {
+    fields.push_back(boolean("kHidesRows", true, kNoField, Origin::kDerived,
+                             "each head keeps tiles of its own"));
+  } else if (plan.packed) {
+    fields.push_back(boolean("kLeavesFewQueries", true, kNoField, Origin::kDerived,
+                             "sequences of few queries are those of attend_packed"));
+  }
   add_pair_fields(attend, fields);
   if (attends_to_codes(plan.program)) add_code_field(fields);
   if (!is_wgmma(plan) && has_tiles_of_keys(plan.program))
@@ -190,7 +201,7 @@ void add_operands(const Plan& plan, Kernel& kernel) {
   add(attend.column_bias >= 0, {"column_bias"});
   add(attend.list_indices >= 0, {"list_indices", "list_counts"});
   add(find_op<Compact>(plan.program) != nullptr && !has_sequence_tiles(plan), {"row_order"});
-  add(gathers(plan), {"kept"});
+  add(gathers(plan) || has_kept_tiles(plan), {"kept"});
   add(attend.pairs, {"tile_classes"});
   add(true, {"o", "lse"});
 }
@@ -231,7 +242,7 @@ std::vector<Slot> attend_slots(const Plan& plan, const ShapeExpr& grid) {
     slots.push_back({"partial_lse", units(outer, "n_q", kWordBytes)});
   }
   if (has_tiles) {
-    for (const Slot& slot : schedule_slots(plan)) slots.push_back(slot);
+    for (const Slot& slot : schedule_slots(plan, "")) slots.push_back(slot);
   } else if (is_wgmma(plan)) {
     slots.push_back({"next_row", "1", true});
   }
@@ -255,12 +266,14 @@ std::vector<NamedSize> attend_sizes(const Plan& plan) {
                                {"tile_q", std::to_string(attend.tile_q)},
                                {"tile_k", std::to_string(tile_k)}});
   if (has_sequence_tiles(plan)) {
-    for (NamedSize& size : schedule_sizes(plan)) sizes.push_back(std::move(size));
+    for (NamedSize& size : schedule_sizes(plan, "")) sizes.push_back(std::move(size));
   }
   return sizes;
 }
 
-Kernels lower_attend(const Plan& plan) {
+namespace {
+
+Kernel attend_kernel(const Plan& plan) {
   const bool wgmma = is_wgmma(plan);
   Kernel kernel{.name = "attend",
                 .because = "every spec has it; the family is " +
@@ -274,6 +287,7 @@ Kernels lower_attend(const Plan& plan) {
                 .smem_bytes = plan.attend.smem_bytes,
                 .resident_blocks = attend_resident_blocks(plan),
                 .sizes = attend_sizes(plan),
+                .attends = true,
                 .needs_keys = false};
   if (plan.program.batch != BatchLayout::kUniform) {
     // Extents of q and k count the tokens of all sequences.
@@ -282,7 +296,32 @@ Kernels lower_attend(const Plan& plan) {
   }
   kernel.slots = attend_slots(plan, kernel.grid);
   add_operands(plan, kernel);
-  return {kernel};
+  return kernel;
+}
+
+/// The second attend of a plan: of sequences of few queries. It has a schedule of its own; all else
+/// in its arguments is that of the first one.
+Kernel packed_kernel(const Plan& plan) {
+  const Plan packed = plan_of_packed(plan);
+  Kernel kernel = attend_kernel(packed);
+  kernel.name = "attend_packed";
+  kernel.because =
+      "sequences of few queries, whose heads share work tiles and the keys that any keeps";
+  kernel.is_packed = true;
+  kernel.arguments.clear();
+  kernel.slots = schedule_slots(packed, kPackedPrefix);
+  kernel.sizes = schedule_sizes(packed, kPackedPrefix);
+  return kernel;
+}
+
+}  // namespace
+
+Kernels lower_attend(const Plan& plan) {
+  Kernel kernel = attend_kernel(plan);
+  if (!plan.packed) return {kernel};
+  kernel.grid.expr = "sm_count * min(max(n_q - " + most_few_queries(plan) + ", 0), 1)";
+  kernel.grid.reason += "; none where all sequences have few queries";
+  return {kernel, packed_kernel(plan)};
 }
 
 }  // namespace lacuna

@@ -24,9 +24,11 @@ std::string tile_heads(const Plan& plan) { return packs_heads(plan) ? "(n_h // n
 /// Heads, or KV heads, that have work tiles of their own.
 std::string heads_of_tiles(const Plan& plan) { return packs_heads(plan) ? "n_h_kv" : "n_h"; }
 
-/// Queries of a warpgroup: its rows are shared out among the heads of the work tile.
+/// Queries of a warpgroup: its rows are shared out among the heads of the work tile. The second
+/// attend of a plan takes no sequences where there are more heads than rows.
 std::string group_queries(const Plan& plan) {
-  return std::to_string(kWarpgroupRows) + " // " + tile_heads(plan);
+  const std::string queries = std::to_string(kWarpgroupRows) + " // " + tile_heads(plan);
+  return has_kept_tiles(plan) ? "max(" + queries + ", 1)" : queries;
 }
 
 /// Queries of a work tile.
@@ -61,12 +63,12 @@ std::string value_places(const Plan& plan) {
 
 }  // namespace
 
-std::vector<Slot> schedule_slots(const Plan& plan) {
+std::vector<Slot> schedule_slots(const Plan& plan, const std::string& prefix) {
   const std::string items = partials(plan);
   const std::string rows = tile_heads(plan) + " * " + partial_queries(plan);
   const std::string warps = std::to_string(plan.attend.warps.value);
-  const auto slot = [](const char* name, std::string size, bool cleared = false) {
-    return Slot{name, std::move(size), cleared, SlotRegion::kBatch};
+  const auto slot = [&](const char* name, std::string size, bool cleared = false) {
+    return Slot{prefix + name, std::move(size), cleared, SlotRegion::kBatch};
   };
   return {slot("next_row", "1", true),
           slot("sequences", units("1", "n_sequences", kSequenceBytes)),
@@ -77,14 +79,20 @@ std::vector<Slot> schedule_slots(const Plan& plan) {
           slot("arrivals", units("1", "(" + items + ") * " + warps, kWordBytes))};
 }
 
-std::vector<NamedSize> schedule_sizes(const Plan& plan) {
-  return {{"group_queries", group_queries(plan)},
-          {"group_inverse", "65535 // (" + group_queries(plan) + ") + 1"},
-          {"partial_queries", partial_queries(plan)},
-          {"partials", partials(plan)},
-          {"sm_count", "sm_count"},
-          {"value_places", value_places(plan)},
-          {"value_places_inverse", "2147483647 // " + value_places(plan) + " + 1"}};
+std::vector<NamedSize> schedule_sizes(const Plan& plan, const std::string& prefix) {
+  return {{prefix + "group_queries", group_queries(plan)},
+          {prefix + "group_inverse", "65535 // (" + group_queries(plan) + ") + 1"},
+          {prefix + "partial_queries", partial_queries(plan)},
+          {prefix + "partials", partials(plan)},
+          {prefix + "sm_count", "sm_count"},
+          {prefix + "value_places", value_places(plan)},
+          {prefix + "value_places_inverse", "2147483647 // " + value_places(plan) + " + 1"}};
+}
+
+std::string most_few_queries(const Plan& plan) {
+  const std::string heads = "n_h // n_h_kv";
+  return std::to_string(plan.attend.warpgroups.value) + " * (" + std::to_string(kWarpgroupRows) +
+         " // (" + heads + ")) * min(" + heads + " - 1, 1)";
 }
 
 }  // namespace lacuna

@@ -2,6 +2,7 @@
 #include "compiler/ir/head_dims.hpp"
 #include "compiler/passes/check_head_dim.hpp"
 #include "compiler/passes/pass.hpp"
+#include "compiler/passes/target/pack_few_queries.hpp"
 
 namespace lacuna {
 namespace {
@@ -55,7 +56,7 @@ void note_predictor(const SpecDocument& document, const Program& program, Attend
 
 Plan make_plan(const SpecDocument& document, const BuildOptions& options, const Target& target,
                Diagnostics& diagnostics, const PassObserver& observer) {
-  Plan plan{target, {}, {}};
+  Plan plan{target, {}, {}, {}};
   Diagnostics found;
   plan.program = build_program(document, options, found);
   // Checked here, because the message of the verifier would not help.
@@ -78,6 +79,7 @@ Plan make_plan(const SpecDocument& document, const BuildOptions& options, const 
       note_attention(document, attend, plan.attend);
       note_quantisation(document, attend, plan.attend);
       note_predictor(document, plan.program, plan.attend);
+      plan.packed = pack_few_queries(plan, context);
     }
   }
   for (Diagnostic& d : found.items) diagnostics.add(std::move(d));

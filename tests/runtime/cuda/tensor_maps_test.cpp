@@ -97,7 +97,8 @@ class TensorMaps : public testing::Test {
     EXPECT_TRUE(evaluate_launch_values(program, bound.shape, values.data(), 132));
     fill_argument_block(program, bound, {reinterpret_cast<void*>(std::size_t{0x900000}), nullptr},
                         values.data(), block);
-    return encode_tensor_maps(driver, program, "made", bound, cache, block, diagnostics);
+    return encode_tensor_maps(driver, program, program.maps, "made", bound, cache, block,
+                              diagnostics);
   }
 
   Driver driver;

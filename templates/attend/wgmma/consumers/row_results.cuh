@@ -150,6 +150,9 @@ template <class State>
 __device__ __forceinline__ void finish_reports(const State& at) {
   using Config = typename State::Config;
   using Hooks = typename State::Hooks;
+  if constexpr (hides_rows<Config>()) {
+    if (reports(at, at.row)) close_reports_of_heads<Config, Hooks>(at.args, at.reload_row());
+  }
   if constexpr (packs_heads<Config>()) return;
   if constexpr (State::Shape::kOwnRows) {
     const typename State::Row row = at.reload_row();

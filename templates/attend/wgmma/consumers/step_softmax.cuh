@@ -42,7 +42,7 @@ __device__ __forceinline__ void complete_group(const State& at,
   complete_scores<Config, typename State::Hooks>(args_of_work_tile<Config>(at.args, row), row,
                                                  at.lane_rows(row), scores[g], g, step,
                                                  at.tile_keys(), unit, ranges);
-  if constexpr (!Shape::kHasGate && !Config::kGathers && !packs_heads<Config>()) {
+  if constexpr (!Shape::kHasGate && !Config::kGathers && has_reports<Config>()) {
     if (step.has(State::Message::kNeedsMaskOrReport)) report_step(at, step);
   }
 }

@@ -33,6 +33,9 @@ class WgmmaProducer {
   /// A warp that brings keys brings values, too, a step later.
   static constexpr bool kBringsBoth =
       Loads::kBringsKeys && Loads::kBringsValues && !Shape::kLooksAhead;
+  /// Is the next item asked for when it is wanted, because a walk over kept tiles leaves no
+  /// register for one that is asked for ahead? Items of few queries are long.
+  static constexpr bool kAsksLate = hides_rows<Config>();
 
  public:
   static constexpr int kWarps = 1;  ///< that run, if no other producer makes several of this
@@ -169,7 +172,7 @@ class WgmmaProducer {
   /// their loads need the registers.
   __device__ __forceinline__ void produce_items() {
     RowCounter counter(loads_.args.schedule.next_row);
-    counter.ask();
+    if constexpr (!kAsksLate) counter.ask();
     for (int item = block_index(); item < work_indices(); item = next_index(counter))
       produce_item(find_row(item), item);
   }
@@ -178,7 +181,7 @@ class WgmmaProducer {
   /// it does for consumers (row_noted).
   __device__ __forceinline__ void produce_together() {
     RowCounter counter(loads_.args.schedule.next_row);
-    if (loads_.leads()) counter.ask();
+    if (!kAsksLate && loads_.leads()) counter.ask();
     if constexpr (Loads::kKeepsRow) {
       for (Row row = next_noted_row(counter); row.b >= 0; row = next_noted_row(counter))
         produce_item(row, 0);
@@ -188,19 +191,32 @@ class WgmmaProducer {
     }
   }
 
+  /// The row of an item, or of sequence -1: there is none.
+  __device__ __forceinline__ void note_item(int item, Row& place, const Mbarrier& noted) const {
+    const bool exists = item < work_indices();
+    if constexpr (hides_rows<Config>()) {  // by all lanes: the row is never whole in registers
+      if (exists) place = sequence_tile<Config>(loads_.args, item);
+      if (!exists) place.b = -1;
+      __syncwarp();
+      if (elect_one()) noted.arrive();
+    } else {
+      Row row;
+      row.b = -1;
+      if (exists) row = sequence_tile<Config>(loads_.args, item);
+      if (elect_one()) {
+        place = row;
+        noted.arrive();
+      }
+    }
+  }
+
   /// In registers or in shared memory, as the loads keep it. Of sequence -1: there is no other row.
   __device__ __forceinline__ decltype(auto) next_noted_row(RowCounter& counter) {
     Row& place = loads_.smem.control()->rows[loads_.rows.slot()];
     const Mbarrier noted = Smem::barrier(loads_.smem.control()->row_noted[loads_.rows.slot()]);
     if (loads_.leads()) {
       const int item = loads_.rows.count == 0 ? block_index() : next_index(counter);
-      Row row;
-      row.b = -1;
-      if (item < work_indices()) row = sequence_tile<Config>(loads_.args, item);
-      if (elect_one()) {
-        place = row;
-        noted.arrive();
-      }
+      note_item(item, place, noted);
     }
     noted.wait(loads_.rows.phase());
     if constexpr (Loads::kKeepsRow) {
@@ -252,6 +268,7 @@ class WgmmaProducer {
 
   /// What the counter gave; asks for the one behind it.
   __device__ __forceinline__ static int next_index(RowCounter& counter) {
+    if constexpr (kAsksLate) return counter.take_next();
     const int work_index = counter.take();
     counter.ask();
     return work_index;

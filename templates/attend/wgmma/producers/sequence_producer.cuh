@@ -19,8 +19,9 @@ class SequenceProducer {
   using Smem = WgmmaSmem<Config>;
   /// A mask of one range leaves registers for the row, if just: not beside pages in a branch.
   static constexpr bool kKeepsRow =
-      !Config::kHasMask || (Hooks::MaskRow::kRanges == 1 && kMaskIsRanges<Hooks> &&
-                            !(is_branch<Config>() && attends_to_pages<Config>()));
+      !hides_rows<Config>() &&
+      (!Config::kHasMask || (Hooks::MaskRow::kRanges == 1 && kMaskIsRanges<Hooks> &&
+                             !(is_branch<Config>() && attends_to_pages<Config>())));
   template <LoadedOperands kOperands>
   using Loader = WgmmaProducer<Config, Hooks, Args, StepLoads<Config, Args, kOperands, kKeepsRow>>;
 

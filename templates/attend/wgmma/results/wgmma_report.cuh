@@ -7,14 +7,21 @@
 #include "attend/wgmma/layout/consumer_rows.cuh"
 #include "attend/wgmma/layout/wgmma_shape.cuh"
 #include "pipeline/gathered_keys.cuh"
+#include "pipeline/kept_walk.cuh"
 
 namespace lacuna {
+
+/// Where all heads of a work tile visit the same tiles, nobody asks which.
+template <class Config>
+constexpr bool has_reports() {
+  return !packs_heads<Config>() || hides_rows<Config>();
+}
 
 /// Does this warpgroup write the reports of its row?
 template <class Config>
 __device__ __forceinline__ bool writes_reports(const AttendArgs& args, const WorkTile& row,
                                                int warpgroup) {
-  return !packs_heads<Config>() && wants_report(args) &&
+  return has_reports<Config>() && wants_report(args) &&
          (WgmmaShape<Config>::kOwnRows ? row.i < row.q_tiles : warpgroup == 0);
 }
 
@@ -31,6 +38,40 @@ __device__ __forceinline__ void open_reports(const Args& args, const Row& row, i
     open_report<Config, kWarpgroupThreads>(args.attend, row);
     warpgroup_barrier(0).sync();
   }
+}
+
+/// The head's own row, of a work tile of several heads.
+__device__ __forceinline__ WorkTile row_of_head(const WorkTile& row, int h) {
+  WorkTile own = row;
+  own.h = h;
+  return own;
+}
+
+/// By one thread: the visit of a tile, to the reports of those heads that keep and see it.
+template <class Config, class Hooks, class Args>
+__device__ __forceinline__ void write_visits_of_heads(const Args& launch, const SequenceTile& row,
+                                                      int j) {
+  decltype(auto) args = args_of_work_tile<Config>(launch, row);
+  const int k0 = j * Config::kTileK;
+  const int k1 = smaller(k0 + Config::kTileK, args.attend.n_k) - 1;
+#pragma unroll 1
+  for (int h = row.h; h < row.h + args.attend.heads_per_kv; ++h) {
+    bool visits = keeps_tile<Config>(args, row, h, j);
+    if constexpr (Config::kHasMask)
+      visits = visits && Hooks::tile_visible(args, row.q0, row.q1, k0, k1, h, row.b);
+    if (visits) write_visit<Config>(launch.attend, row_of_head(row, h), j, false);
+  }
+}
+
+/// Of a work tile of several heads: what each sees. By one warp.
+template <class Config, class Hooks, class Args>
+__device__ __forceinline__ void close_reports_of_heads(const Args& launch,
+                                                       const SequenceTile& row) {
+  if (launch.attend.counts == nullptr || warp_index() != 0) return;
+#pragma unroll 1
+  for (int h = row.h; h < row.h + launch.attend.heads_per_kv; ++h)
+    count_visible<Config, Hooks>(args_of_work_tile<Config>(launch, row), launch.attend,
+                                 row_of_head(row, h), thread_index());
 }
 
 /// Was a tile gated by all warpgroups whose row it is? One without a query row agrees. The barrier

@@ -11,6 +11,7 @@
 #include "attend/wgmma/layout/wgmma_shape.cuh"
 #include "base/mask_pair.cuh"
 #include "base/pin.cuh"
+#include "pipeline/kept_walk.cuh"
 #include "tile/panel_product.cuh"
 
 namespace lacuna {
@@ -193,6 +194,31 @@ __device__ __forceinline__ void hide_left_out(float (&scores)[kBlocks][4], TileR
   }
 }
 
+/// Does a row of the lane hide a tile, because its head does not keep it?
+template <class Config, class Args, class Lane>
+__device__ __forceinline__ bool hides(const Args& args, const WorkTile& row, const Lane& lane,
+                                      int r, TileRef tile) {
+  if constexpr (hides_rows<Config>() && !Config::kSharedHeads)
+    return !keeps_tile<Config>(args, row, lane.h(r), tile.index());
+  return false;
+}
+
+/// On the t-th tile of a group, which is there.
+template <class Config, class Args, class Lane, int kBlocks>
+__device__ __forceinline__ void hide_rows(const Args& args, const WorkTile& row, const Lane& lane,
+                                          float (&scores)[kBlocks][4], TileRef tile, int t) {
+  constexpr int kTileBlocks = Config::kTileK / 8;
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    const bool is_hidden = hides<Config>(args, row, lane, r, tile);
+#pragma unroll
+    for (int n = t * kTileBlocks; n < (t + 1) * kTileBlocks; ++n) {
+      if (is_hidden) scores[n][2 * r] = unseen_score<weight_kind<Config>()>();
+      if (is_hidden) scores[n][2 * r + 1] = unseen_score<weight_kind<Config>()>();
+    }
+  }
+}
+
 /// Hook and mask on the scores of group g of a step; they are natural logits, or in `unit`, behind
 /// a score hook. `ranges`: LaneRanges of the lane, or UnreadRanges.
 template <class Config, class Hooks, class Args, class Lane, int kBlocks, class Message,
@@ -216,6 +242,9 @@ __device__ __forceinline__ void complete_scores(const Args& args, const WorkTile
     const TileRef tile = step.tiles[g * kTiles + t];
     if (!tile.exists() || tile.needs_mask())
       apply_mask<Config, Hooks>(args, row, lane, scores, tile, t, keys, ranges);
+    if constexpr (hides_rows<Config>()) {
+      if (tile.exists() && tile.needs_mask()) hide_rows<Config>(args, row, lane, scores, tile, t);
+    }
     if constexpr (WgmmaShape<Config>::kOwnColumns) {
       if (step.has(Message::kLeavesSome)) hide_left_out(scores, tile, t, keys);
     }
@@ -240,6 +269,8 @@ __device__ __forceinline__ void complete_block(const Args& args, const WorkTile&
     bool visible = tile.exists() && key < args.attend.n_k;
     if constexpr (Config::kHasMask)
       visible = visible && sees<Hooks>(args, mask_parts.of(i / 2), query, key, head, row.b);
+    if constexpr (hides_rows<Config>())
+      visible = visible && !hides<Config>(args, row, lane, i / 2, tile);
     if (!visible) block[i] = -kInfinity;
   }
 }
