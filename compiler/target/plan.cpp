@@ -8,14 +8,11 @@ bool has_tiles_of_heads(const Attend& attend) {
          attend.q_scale >= 0;
 }
 
-Program without_lists(Program program) {
-  Attend& attend = attend_of(program);
-  attend.list_indices = attend.list_counts = -1;
-  return program;
-}
-
 Plan plan_of_packed(const Plan& plan) {
-  return {plan.target, without_lists(plan.program), *plan.packed};
+  Plan packed{plan.target, plan.program, *plan.packed, {}, true};
+  Attend& attend = attend_of(packed.program);
+  attend.list_indices = attend.list_counts = -1;
+  return packed;
 }
 
 bool has_sequence_tiles(const Plan& plan) {
@@ -26,7 +23,8 @@ bool has_sequence_tiles(const Plan& plan) {
 bool has_kept_tiles(const Plan& plan) { return plan.attend.walk.value == TileWalk::kSequenceKept; }
 
 bool packs_heads(const Plan& plan) {
-  return has_sequence_tiles(plan) && !has_tiles_of_heads(attend_of(plan.program));
+  return has_sequence_tiles(plan) &&
+         (plan.is_packed || !has_tiles_of_heads(attend_of(plan.program)));
 }
 
 std::string_view name_of(Origin origin) {

@@ -73,9 +73,10 @@ struct Plan {
   Target target;
   Program program;  ///< after all passes: tiles are concrete
   AttendPlan attend;
-  /// Of sequences of few queries, which a second attend takes where each head keeps tiles of its
-  /// own; its program is without_lists(program). Nothing: one kernel is for all.
+  /// Of sequences of few queries, which a second attend takes where each head has tiles or a gate
+  /// of its own. Nothing: one kernel is for all.
   std::optional<AttendPlan> packed = {};
+  bool is_packed = false;  ///< it is the plan of such a second attend
 };
 
 /// Called after each pass with its name and the program before and after it.
@@ -89,9 +90,8 @@ Plan make_plan(const SpecDocument& document, const BuildOptions& options, const 
 
 /// Has each head tiles of its own, by a list, a gate or columns?
 bool has_tiles_of_heads(const Attend& attend);
-/// The program of an attend that goes by the bits that its lists were made of.
-Program without_lists(Program program);
-/// That of the second attend, as a plan; for lowering. Of a plan that has one.
+/// The second attend, as a plan; for lowering. Of a plan that has one. It goes by the bits that its
+/// lists were made of.
 Plan plan_of_packed(const Plan& plan);
 /// Do work tiles of a batch of sequences come as a schedule says that the device makes?
 bool has_sequence_tiles(const Plan& plan);

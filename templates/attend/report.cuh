@@ -47,6 +47,9 @@ __device__ __forceinline__ void write_visit_of_row(const AttendArgs& args, const
   if constexpr (has_reports_of_items<Config>()) {
     take_number(reinterpret_cast<u32*>(counts + 1));
     if constexpr (Config::kGateScope != GateScope::kNone) counts[2] += static_cast<int>(gated);
+    if constexpr (gates_rows<Config>()) {
+      if (gated) take_number(reinterpret_cast<u32*>(counts + 2));
+    }
     return;
   }
   ++counts[1];

@@ -48,10 +48,14 @@ __device__ __forceinline__ bool is_beyond(int number, int count) {
 LACUNA_OPTIONAL_FIELD(bool, has_sequence_tiles, kHasSequenceTiles, false)
 /// Of these: has a work tile rows of all heads of a KV head? If not, of one head.
 LACUNA_OPTIONAL_FIELD(bool, packs_heads, kPacksHeads, false)
-/// Of these: does each head keep tiles of its own, so that rows of others hide a tile? Such a
-/// kernel takes the sequences of few queries, which the kernel for work tiles of one head leaves to
-/// it (pipeline/sequence_tile.cuh).
-LACUNA_OPTIONAL_FIELD(bool, hides_rows, kHidesRows, false)
+/// Does such a kernel take the sequences of few queries alone, because heads differ in what they
+/// compute? The kernel for work tiles of one head leaves them to it (pipeline/sequence_tile.cuh).
+LACUNA_OPTIONAL_FIELD(bool, takes_few_queries, kTakesFewQueries, false)
 LACUNA_OPTIONAL_FIELD(bool, leaves_few_queries, kLeavesFewQueries, false)
+/// Of one that takes them: does each head keep tiles of its own, so that rows of others hide a
+/// tile?
+LACUNA_OPTIONAL_FIELD(bool, hides_rows, kHidesRows, false)
+/// And has each head a gate of its own (attend/wgmma/gates/row_gates.cuh)?
+LACUNA_OPTIONAL_FIELD(bool, gates_rows, kGatesRows, false)
 
 }  // namespace lacuna

@@ -16,13 +16,15 @@
 // (Config::kWorkTiles), are one item.
 //
 // Sequences of few queries would fill a small part of such a tile, and each head would read its
-// keys by itself. Where tiles come from bits of a predictor, they have a kernel of their own, with
-// heads packed in a tile and rows that hide what their head does not keep (hides_rows,
-// pipeline/kept_walk.cuh).
+// keys by itself. Where tiles come from bits of a predictor, or heads have a gate, they have a
+// kernel of their own (takes_few_queries), with heads packed in a tile and rows that hide what
+// their head does not keep (hides_rows, pipeline/kept_walk.cuh) or its gate leaves out (gates_rows,
+// attend/wgmma/gates/row_gates.cuh).
 #pragma once
 
 #include "args/sequence_args.cuh"
 #include "pipeline/batch_layout.cuh"
+#include "pipeline/gate.cuh"
 #include "pipeline/kv_element.cuh"
 #include "pipeline/lane_rows.cuh"
 #include "pipeline/row_counter.cuh"
@@ -51,17 +53,24 @@ __device__ __forceinline__ int heads_of_tiles(const Args& args) {
 }
 
 /// Queries that a sequence has at most for its heads to be packed though each has tiles of its own:
-/// those of one work tile, and with that of one tile of the predictor. 0: no heads share keys.
+/// those of one work tile, and with that of one tile of the predictor; with a gate those that are
+/// rows of one warp for each head. 0: no heads share keys. compiler/lower/attend/schedule.cpp has
+/// the same numbers.
 template <class Config, class Args>
 __device__ __forceinline__ int most_few_queries(const Args& args) {
   const int heads = args.attend.heads_per_kv;
-  return heads == 1 ? 0 : Config::kWarpgroups * (kWarpgroupRows / heads);
+  if (heads == 1) return 0;
+  if constexpr (Config::kGateScope == GateScope::kNone && !gates_rows<Config>())
+    return Config::kWarpgroups * (kWarpgroupRows / heads);
+  int rows = kWarpRows;
+  while (rows * heads > kWarpgroupRows) rows /= 2;
+  return rows;
 }
 
 /// Is a sequence of so many queries the other kernel's?
 template <class Config, class Args>
 __device__ __forceinline__ bool is_left_to_other(const Args& args, int n_q) {
-  if constexpr (hides_rows<Config>()) return n_q > most_few_queries<Config>(args);
+  if constexpr (takes_few_queries<Config>()) return n_q > most_few_queries<Config>(args);
   if constexpr (leaves_few_queries<Config>()) return n_q <= most_few_queries<Config>(args);
   return false;
 }

@@ -76,11 +76,25 @@ void add_wgmma_config(const Plan& plan, std::vector<ConfigField>& fields) {
     fields.push_back(integer("kCodePlaces", chosen.code_places, kNoField));
 }
 
+/// Of the second attend of a plan.
+void add_packed_fields(const Plan& plan, std::vector<ConfigField>& fields) {
+  fields.push_back(boolean("kTakesFewQueries", true, kNoField, Origin::kDerived,
+                           "the other attend leaves them"));
+  if (has_kept_tiles(plan))
+    fields.push_back(boolean("kHidesRows", true, kNoField, Origin::kDerived,
+                             "each head keeps tiles of its own"));
+  if (attend_of(plan.program).gate)
+    fields.push_back(boolean("kGatesRows", true, "/gate/skip", Origin::kDerived,
+                             "each head has a gate of its own"));
+}
+
 std::vector<ConfigField> attend_config(const Plan& plan) {
   const Attend& attend = attend_of(plan.program);
   const AttendPlan& chosen = plan.attend;
   const Gate no_gate;
-  const Gate& gate = attend.gate ? *attend.gate : no_gate;
+  // Rows of several heads hide what a gate leaves out: no tile is skipped.
+  const bool has_gate = attend.gate && !plan.is_packed;
+  const Gate& gate = has_gate ? *attend.gate : no_gate;
   const Select* select = last_step(plan.program).select;
   const bool reads_bits = gathers(plan) || has_kept_tiles(plan);
   const bool shared = reads_bits && select != nullptr && select->shared_heads;
@@ -99,7 +113,8 @@ std::vector<ConfigField> attend_config(const Plan& plan) {
       has_mask(attend.mask),
       boolean("kHasScore", !attend.score.empty(), "/attention/score"),
       boolean("kUsesLists", attend.list_indices >= 0, "/mask"),
-      enumerator("GateScope", "kGateScope", scope_name(attend.gate), "/gate/scope"),
+      enumerator("GateScope", "kGateScope",
+                 scope_name(has_gate ? attend.gate : std::optional<Gate>()), "/gate/scope"),
       boolean("kSkipsVLoad", gate.skips_v_load, kSkips),
       boolean("kSkipsExp", gate.skips_exp, kSkips),
       boolean("kSkipsPv", gate.skips_pv, kSkips),
@@ -115,9 +130,8 @@ std::vector<ConfigField> attend_config(const Plan& plan) {
       integer("kKeepK", keep_k, "/predictor/tile/k"),
       boolean("kSharedHeads", shared, "/predictor/heads"),
   };
-  if (has_kept_tiles(plan)) {
-    fields.push_back(boolean("kHidesRows", true, kNoField, Origin::kDerived,
-                             "each head keeps tiles of its own"));
+  if (plan.is_packed) {
+    add_packed_fields(plan, fields);
   } else if (plan.packed) {
     fields.push_back(boolean("kLeavesFewQueries", true, kNoField, Origin::kDerived,
                              "sequences of few queries are those of attend_packed"));

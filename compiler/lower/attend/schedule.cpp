@@ -24,11 +24,28 @@ std::string tile_heads(const Plan& plan) { return packs_heads(plan) ? "(n_h // n
 /// Heads, or KV heads, that have work tiles of their own.
 std::string heads_of_tiles(const Plan& plan) { return packs_heads(plan) ? "n_h_kv" : "n_h"; }
 
+constexpr const char* kHeadsOfKvHead = "n_h // n_h_kv";
+
+bool has_gate(const Plan& plan) { return attend_of(plan.program).gate.has_value(); }
+
+/// Of a warpgroup of packed heads: rows of each. With a gate an aligned group within a warp: as
+/// many as the largest power of two, up to 16, of which there is room for all heads.
+std::string rows_of_head(const Plan& plan) {
+  if (!has_gate(plan)) return std::to_string(kWarpgroupRows) + " // (" + kHeadsOfKvHead + ")";
+  std::string rows = std::to_string(kWarpRows);
+  for (int left = kWarpRows; left > 0; left /= 2) {
+    const int less = left > 1 ? left / 2 : 1;  // with more heads than there is room for
+    rows += " - " + std::to_string(less) + " * min(max(" + kHeadsOfKvHead + " - " +
+            std::to_string(kWarpgroupRows / left) + ", 0), 1)";
+  }
+  return rows;
+}
+
 /// Queries of a warpgroup: its rows are shared out among the heads of the work tile. The second
 /// attend of a plan takes no sequences where there are more heads than rows.
 std::string group_queries(const Plan& plan) {
-  const std::string queries = std::to_string(kWarpgroupRows) + " // " + tile_heads(plan);
-  return has_kept_tiles(plan) ? "max(" + queries + ", 1)" : queries;
+  if (plan.is_packed) return "max(" + rows_of_head(plan) + ", 1)";
+  return std::to_string(kWarpgroupRows) + " // " + tile_heads(plan);
 }
 
 /// Queries of a work tile.
@@ -90,9 +107,9 @@ std::vector<NamedSize> schedule_sizes(const Plan& plan, const std::string& prefi
 }
 
 std::string most_few_queries(const Plan& plan) {
-  const std::string heads = "n_h // n_h_kv";
-  return std::to_string(plan.attend.warpgroups.value) + " * (" + std::to_string(kWarpgroupRows) +
-         " // (" + heads + ")) * min(" + heads + " - 1, 1)";
+  const int warpgroups = has_gate(plan) ? 1 : plan.attend.warpgroups.value;
+  return std::to_string(warpgroups) + " * (" + rows_of_head(plan) + ") * min(" + kHeadsOfKvHead +
+         " - 1, 1)";
 }
 
 }  // namespace lacuna

@@ -56,7 +56,7 @@ void note_predictor(const SpecDocument& document, const Program& program, Attend
 
 Plan make_plan(const SpecDocument& document, const BuildOptions& options, const Target& target,
                Diagnostics& diagnostics, const PassObserver& observer) {
-  Plan plan{target, {}, {}, {}};
+  Plan plan{target, {}, {}};
   Diagnostics found;
   plan.program = build_program(document, options, found);
   // Checked here, because the message of the verifier would not help.

@@ -1,6 +1,6 @@
 #include "compiler/passes/target/pack_few_queries.hpp"
 
-#include "compiler/ir/coded_rows.hpp"
+#include "compiler/expr/fold.hpp"
 #include "compiler/passes/target/choose_places.hpp"
 #include "compiler/passes/target/choose_wgmma.hpp"
 
@@ -9,21 +9,47 @@ namespace {
 
 constexpr int kPackedRows = 128;  ///< of the two warpgroups of a block
 
-/// Do lists that a predictor has made say all that differs by head? Integers of a head have scales
-/// of its own, a gate decides about rows of one head, and tokens in an order of their own are as
-/// many queries as keys.
-bool has_lists_alone(const Plan& plan) {
+/// Lists that a predictor has made have bits for each head. Those of the caller have none.
+bool has_made_lists(const Program& program) {
+  return attend_of(program).list_indices >= 0 && find_op<Compact>(program) != nullptr;
+}
+
+/// Can rows hide what the gate leaves out for their head? Not where it stays in the denominator,
+/// nor where its statistics are asked of scores that a formula has made relative to a maximum.
+bool can_gate_rows(const Attend& attend) { return attend.gate->skips_exp && attend.score.empty(); }
+
+/// Do lists and a gate say all that differs by head? Integers of a head have scales of its own, and
+/// tokens in an order of their own are as many queries as keys.
+bool differs_by_tiles_alone(const Plan& plan) {
   const Attend& attend = attend_of(plan.program);
-  return has_sequence_tiles(plan) && find_op<Compact>(plan.program) != nullptr &&
-         attend.list_indices >= 0 && attend.columns < 0 && !attend.gate && attend.q_scale < 0 &&
-         attend.v_scale < 0 && find_op<Permute>(plan.program) == nullptr;
+  if (!has_sequence_tiles(plan) || attend.columns >= 0 || attend.q_scale >= 0 ||
+      attend.v_scale >= 0 || find_op<Permute>(plan.program) != nullptr)
+    return false;
+  const bool has_lists = attend.list_indices >= 0;
+  if (has_lists && !has_made_lists(plan.program)) return false;
+  return attend.gate ? can_gate_rows(attend) : has_lists;
+}
+
+/// For the choice of tiles and parts: rows hide tiles as under a mask.
+Program without_tiles_of_heads(Program program) {
+  Attend& attend = attend_of(program);
+  attend.list_indices = attend.list_counts = -1;
+  attend.gate.reset();
+  return program;
+}
+
+/// May several items share a row whose heads have a gate? Not if what it decides depends on the
+/// tiles before. The first tile of a head always counts: it has to be known which that is.
+bool may_split(const Attend& attend) {
+  return !attend.gate || (!reads(*attend.gate, Variable::kGap) && attend.list_indices < 0 &&
+                          !uses(attend.mask, Variable::kH));
 }
 
 }  // namespace
 
 std::optional<AttendPlan> pack_few_queries(const Plan& plan, const PassContext& context) {
-  if (!has_lists_alone(plan)) return std::nullopt;
-  const Program program = without_lists(plan.program);
+  if (!differs_by_tiles_alone(plan)) return std::nullopt;
+  const Program program = without_tiles_of_heads(plan.program);
   WgmmaShape shape = with_operands({.tile_q = kPackedRows,
                                     .tile_k = plan.attend.tile_k.value,
                                     .stages = plan.attend.stages.value,
@@ -44,8 +70,11 @@ std::optional<AttendPlan> pack_few_queries(const Plan& plan, const PassContext& 
                     "few queries wait for keys, and rows that hide tiles take registers"};
   packed.warps = {shape.warps(), Origin::kDerived, "tile.q / 16"};
   place_smem(note_family(program, {shape, plan.attend.family.reason}, own), own);
-  packed.walk = {TileWalk::kSequenceKept, Origin::kDerived,
-                 "tiles that any head of the work tile keeps"};
+  if (attend_of(plan.program).list_indices >= 0)
+    packed.walk = {TileWalk::kSequenceKept, Origin::kDerived,
+                   "tiles that any head of the work tile keeps"};
+  if (!may_split(attend_of(plan.program)))
+    packed.split_kv = {1, Origin::kDerived, "what a gate decides depends on the tiles before"};
   return packed;
 }
 

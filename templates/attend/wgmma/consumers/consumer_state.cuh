@@ -3,6 +3,7 @@
 #pragma once
 
 #include "attend/wgmma/gates/gate_votes.cuh"
+#include "attend/wgmma/gates/row_gates.cuh"
 #include "attend/wgmma/gates/step_votes.cuh"
 #include "attend/wgmma/layout/consumer_rows.cuh"
 #include "attend/wgmma/scores/lazy_max.cuh"
@@ -122,6 +123,7 @@ struct ConsumerState {
   bool has_weights[Shape::kParts];  ///< of the step whose product with V is due
   LazyMax softmax;
   float output[Shape::kColumnBlocks][4];
+  RowGates<Config> row_gates;
 };
 
 /// Weights are times 2 to this.

@@ -150,7 +150,7 @@ template <class State>
 __device__ __forceinline__ void finish_reports(const State& at) {
   using Config = typename State::Config;
   using Hooks = typename State::Hooks;
-  if constexpr (hides_rows<Config>()) {
+  if constexpr (takes_few_queries<Config>()) {
     if (reports(at, at.row)) close_reports_of_heads<Config, Hooks>(at.args, at.reload_row());
   }
   if constexpr (packs_heads<Config>()) return;

@@ -5,6 +5,7 @@
 #include "attend/wgmma/consumers/step_mask.cuh"
 #include "attend/wgmma/consumers/step_products.cuh"
 #include "attend/wgmma/consumers/tile_decision.cuh"
+#include "attend/wgmma/gates/row_gates.cuh"
 #include "pipeline/key_rows.cuh"
 
 namespace lacuna {
@@ -30,7 +31,7 @@ __device__ __forceinline__ ScoreUnit weight_unit(const State& at) {
 /// Formula and mask on group g. `in_weight_unit`: the formula makes that of it. `ranges`: of
 /// step_ranges, or not read yet.
 template <class State, class Ranges = UnreadRanges>
-__device__ __forceinline__ void complete_group(const State& at,
+__device__ __forceinline__ void complete_group(State& at,
                                                StepScores<typename State::Config>& scores, int g,
                                                const typename State::Message& step,
                                                bool in_weight_unit, const Ranges& ranges = {}) {
@@ -42,7 +43,9 @@ __device__ __forceinline__ void complete_group(const State& at,
   complete_scores<Config, typename State::Hooks>(args_of_work_tile<Config>(at.args, row), row,
                                                  at.lane_rows(row), scores[g], g, step,
                                                  at.tile_keys(), unit, ranges);
-  if constexpr (!Shape::kHasGate && !Config::kGathers && has_reports<Config>()) {
+  if constexpr (gates_rows<Config>()) {
+    gate_rows(at, scores[g], step);
+  } else if constexpr (!Shape::kHasGate && !Config::kGathers && has_reports<Config>()) {
     if (step.has(State::Message::kNeedsMaskOrReport)) report_step(at, step);
   }
 }
@@ -120,7 +123,7 @@ __device__ __forceinline__ void await_products(State& at,
   if (g == State::Shape::kGroups - 1) at.release_keys();
 }
 template <class State, class Ranges = UnreadRanges>
-__device__ __forceinline__ void complete_awaited_group(const State& at,
+__device__ __forceinline__ void complete_awaited_group(State& at,
                                                        StepScores<typename State::Config>& scores,
                                                        int g, const typename State::Message& step,
                                                        const Ranges& ranges = {}) {
@@ -149,6 +152,7 @@ __device__ __forceinline__ void multiply_scores_again(const State& at, Fragments
   multiply_again<Config, typename State::Hooks>(
       args, row, at.lane_rows(row), key_rows<Config>(args, row), scores[0], step,
       at.smem.queries(at.queries.slot(), at.warpgroup), warp_of_warpgroup(), at.tile_keys());
+  if constexpr (gates_rows<Config>()) hide_gated_rows(at, scores[0]);
   // Read again, so that they need no registers during the product.
   if constexpr (State::Shape::kKeepsQueries) load_queries(at, fragments, at.queries);
 }

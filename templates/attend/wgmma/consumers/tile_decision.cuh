@@ -18,7 +18,7 @@ __device__ __forceinline__ bool reports(const State& at, const WorkTile& row) {
 template <class State>
 __device__ __forceinline__ void report(const State& at, TileRef tile, bool gated) {
   using Config = typename State::Config;
-  if constexpr (hides_rows<Config>()) {
+  if constexpr (takes_few_queries<Config>()) {
     if (tile.exists() && thread_of_row<Config>() == 0)
       write_visits_of_heads<Config, typename State::Hooks>(at.args, at.reload_row(), tile.index());
     return;

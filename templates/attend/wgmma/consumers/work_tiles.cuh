@@ -25,6 +25,8 @@ __device__ __forceinline__ void begin_row(State& at) {
   }
   if (reports(at, at.row)) open_reports<typename State::Config>(at.args, at.row, at.warpgroup);
   at.is_fresh = true;
+  if constexpr (gates_rows<typename State::Config>())
+    at.row_gates.begin_row(at.reload_row().share == 0);
 }
 
 /// Of a block of several rows: passes on the step just received, and those behind it that have no

@@ -292,7 +292,7 @@ class WgmmaProducer {
   }
 
   __device__ __forceinline__ u32 flags_of(const Message& step) const {
-    bool needs_mask_or_report = wants_report(loads_.args.attend);
+    bool needs_mask_or_report = wants_report(loads_.args.attend) || gates_rows<Config>();
 #pragma unroll
     for (int n = 0; n < Shape::kStepTiles; ++n)
       needs_mask_or_report =

@@ -14,7 +14,7 @@ namespace lacuna {
 /// Where all heads of a work tile visit the same tiles, nobody asks which.
 template <class Config>
 constexpr bool has_reports() {
-  return !packs_heads<Config>() || hides_rows<Config>();
+  return !packs_heads<Config>() || takes_few_queries<Config>();
 }
 
 /// Does this warpgroup write the reports of its row?
@@ -47,19 +47,29 @@ __device__ __forceinline__ WorkTile row_of_head(const WorkTile& row, int h) {
   return own;
 }
 
+/// Is a tile visited for a head of a work tile: kept by it, if there are lists, and visible by the
+/// bounds of the mask? `args`: of the work tile.
+template <class Config, class Hooks, class Args>
+__device__ __forceinline__ bool visits_tile(const Args& args, const SequenceTile& row, int h,
+                                            int j) {
+  bool visits = true;
+  if constexpr (hides_rows<Config>()) visits = keeps_tile<Config>(args, row, h, j);
+  if constexpr (Config::kHasMask) {
+    const int k0 = j * Config::kTileK, k1 = smaller(k0 + Config::kTileK, args.attend.n_k) - 1;
+    visits = visits && Hooks::tile_visible(args, row.q0, row.q1, k0, k1, h, row.b);
+  }
+  return visits;
+}
+
 /// By one thread: the visit of a tile, to the reports of those heads that keep and see it.
 template <class Config, class Hooks, class Args>
 __device__ __forceinline__ void write_visits_of_heads(const Args& launch, const SequenceTile& row,
                                                       int j) {
   decltype(auto) args = args_of_work_tile<Config>(launch, row);
-  const int k0 = j * Config::kTileK;
-  const int k1 = smaller(k0 + Config::kTileK, args.attend.n_k) - 1;
 #pragma unroll 1
   for (int h = row.h; h < row.h + args.attend.heads_per_kv; ++h) {
-    bool visits = keeps_tile<Config>(args, row, h, j);
-    if constexpr (Config::kHasMask)
-      visits = visits && Hooks::tile_visible(args, row.q0, row.q1, k0, k1, h, row.b);
-    if (visits) write_visit<Config>(launch.attend, row_of_head(row, h), j, false);
+    if (visits_tile<Config, Hooks>(args, row, h, j))
+      write_visit<Config>(launch.attend, row_of_head(row, h), j, false);
   }
 }
 
