@@ -15,6 +15,7 @@ struct Relief {
   int most_step_keys = 128;   ///< wgmma: scores of a row in registers at a time
   int most_tile_k = 1024;     ///< mma: the same as most_step_keys
   bool keeps_queries = true;  ///< wgmma: in registers, where there is room
+  bool packs_few = true;      ///< wgmma: a second attend of sequences of few queries
   bool asks_for_mma = false;  ///< the family that shares its registers with no other warp
 };
 

@@ -52,6 +52,9 @@ LACUNA_OPTIONAL_FIELD(bool, packs_heads, kPacksHeads, false)
 /// compute? The kernel for work tiles of one head leaves them to it (pipeline/sequence_tile.cuh).
 LACUNA_OPTIONAL_FIELD(bool, takes_few_queries, kTakesFewQueries, false)
 LACUNA_OPTIONAL_FIELD(bool, leaves_few_queries, kLeavesFewQueries, false)
+/// Of both: are rows one item each? Heads are then packed only where there are more rows than
+/// multiprocessors; else each head's row has one to itself.
+LACUNA_OPTIONAL_FIELD(bool, has_whole_rows, kHasWholeRows, false)
 /// Of one that takes them: does each head keep tiles of its own, so that rows of others hide a
 /// tile?
 LACUNA_OPTIONAL_FIELD(bool, hides_rows, kHidesRows, false)

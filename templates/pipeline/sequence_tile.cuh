@@ -60,6 +60,9 @@ template <class Config, class Args>
 __device__ __forceinline__ int most_few_queries(const Args& args) {
   const int heads = args.attend.heads_per_kv;
   if (heads == 1) return 0;
+  if constexpr (has_whole_rows<Config>()) {
+    if (args.attend.n_b * args.attend.n_h <= args.batch_schedule.sm_count) return 0;
+  }
   if constexpr (Config::kGateScope == GateScope::kNone && !gates_rows<Config>())
     return Config::kWarpgroups * (kWarpgroupRows / heads);
   int rows = kWarpRows;

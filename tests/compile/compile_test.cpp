@@ -148,11 +148,13 @@ std::string parameters_text(const VariantSpec& spec) {
 std::vector<std::string> shown_by(const Case& c, const Plan& plan, const CudaKernel& kernel) {
   const VariantSpec& spec = c.document->spec;
   std::vector<std::string> shown = {spec.name};
-  if (kernel.name == "attend") {
+  if (kernel.name.starts_with("attend")) {
     const bool has_lists_alone = spec.predictor && !spec.gate && spec.attention.score.empty() &&
                                  spec.quantise.qk_bits == 16 && spec.quantise.v_bits == 16;
-    shown.push_back("attend of " + (has_lists_alone ? "lists" : spec.name));
-    shown.push_back("attend by " + parts_text(plan.attend, spec));
+    const bool is_packed = kernel.name != "attend";
+    shown.push_back(kernel.name + " of " + (has_lists_alone ? "lists" : spec.name));
+    shown.push_back(kernel.name + " by " +
+                    parts_text(is_packed ? *plan.packed : plan.attend, spec));
     shown.push_back(c.target + std::to_string(c.options.head_dim) +
                     std::string(name_of(c.options.dtype)));
     if (plan.program.batch != BatchLayout::kUniform)

@@ -25,7 +25,7 @@ std::string refusal(const SpecDocument& document, const char* target, BatchLayou
     const LoweredPlan lowered = lower_plan(plan);
     const bool is_mma = plan.attend.family.value == AttendFamily::kMma;
     const bool has_others = std::ranges::any_of(lowered.kernels, [](const Kernel& kernel) {
-      return kernel.name != "attend" && kernel.name != "merge_branch";
+      return !kernel.attends && kernel.name != "merge_branch";
     });
     EXPECT_EQ(lowered.each_sequence, is_mma || has_others);
     EXPECT_FALSE(lowered.kernels.empty());
@@ -160,9 +160,40 @@ TEST(Batches, FewQueriesHaveAnAttendOfTheirOwn) {
   }
 }
 
+/// Gates, too: of rows that are not split where there are more of them than multiprocessors.
+TEST(Batches, GatesOfFewQueriesHaveAnAttendOfTheirOwn) {
+  for (const auto& [name, least_sequences] :
+       {std::pair{"bsfa", 1}, std::pair{"skip-softmax", 17}}) {
+    Diagnostics diagnostics;
+    const fs::path path = LACUNA_SOURCE_DIR "/specs/" + std::string(name) + ".json";
+    const SpecDocument document = read_spec({path, test::read_file(path)}, diagnostics);
+    BuildOptions options;
+    options.batch = BatchLayout::kPages;
+    const Plan plan = make_plan(document, options, find_target("sm_90a").value(), diagnostics);
+    const LaunchProgram program = emit_launch_program(plan);
+    ASSERT_TRUE(plan.packed.has_value()) << name;
+    const auto is_packed = [&](int sequences, int heads, int n_q) {
+      const LaunchShape shape{.n_b = sequences, .n_h = heads, .n_h_kv = 1, .n_q = n_q, .n_k = 500};
+      std::vector<std::int32_t> values(program.values.size());
+      EXPECT_TRUE(evaluate_launch_values(program, shape, values.data(), 132));
+      const auto blocks = [&](std::size_t n) {
+        return values[static_cast<std::size_t>(program.launches[n].grid_x)];
+      };
+      EXPECT_EQ(blocks(0), blocks(1) == 0 || n_q > 16 ? 132 : 0) << name << " " << heads;
+      return blocks(1) != 0;
+    };
+    EXPECT_TRUE(is_packed(least_sequences, 8, 8)) << name;
+    if (least_sequences > 1) EXPECT_FALSE(is_packed(least_sequences - 1, 8, 8)) << name;
+    EXPECT_TRUE(is_packed(200, 4, 16)) << name;
+    EXPECT_TRUE(is_packed(200, 4, 17)) << name << ": some sequences may have fewer";
+    EXPECT_TRUE(is_packed(200, 64, 1)) << name;
+    EXPECT_FALSE(is_packed(200, 65, 1)) << name;
+  }
+}
+
 /// Not where more than a list differs by head, nor where one kernel packs all.
 TEST(Batches, OtherSpecsHaveOneAttend) {
-  for (const char* name : {"dense", "bsfa", "sparge", "quest", "external-mask"}) {
+  for (const char* name : {"dense", "sparge", "quest", "external-mask"}) {
     Diagnostics diagnostics;
     const fs::path path = LACUNA_SOURCE_DIR "/specs/" + std::string(name) + ".json";
     const SpecDocument document = read_spec({path, test::read_file(path)}, diagnostics);

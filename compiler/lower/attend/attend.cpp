@@ -76,10 +76,18 @@ void add_wgmma_config(const Plan& plan, std::vector<ConfigField>& fields) {
     fields.push_back(integer("kCodePlaces", chosen.code_places, kNoField));
 }
 
+/// Of both attends of a plan; `packed`: of the second one.
+void add_row_field(const AttendPlan& packed, std::vector<ConfigField>& fields) {
+  if (packed.split_kv.value != 1) return;
+  fields.push_back(boolean("kHasWholeRows", true, "/tile/split_kv", packed.split_kv.origin,
+                           "heads are packed where rows outnumber multiprocessors"));
+}
+
 /// Of the second attend of a plan.
 void add_packed_fields(const Plan& plan, std::vector<ConfigField>& fields) {
   fields.push_back(boolean("kTakesFewQueries", true, kNoField, Origin::kDerived,
                            "the other attend leaves them"));
+  add_row_field(plan.attend, fields);
   if (has_kept_tiles(plan))
     fields.push_back(boolean("kHidesRows", true, kNoField, Origin::kDerived,
                              "each head keeps tiles of its own"));
@@ -135,6 +143,7 @@ std::vector<ConfigField> attend_config(const Plan& plan) {
   } else if (plan.packed) {
     fields.push_back(boolean("kLeavesFewQueries", true, kNoField, Origin::kDerived,
                              "sequences of few queries are those of attend_packed"));
+    add_row_field(*plan.packed, fields);
   }
   add_pair_fields(attend, fields);
   if (attends_to_codes(plan.program)) add_code_field(fields);
@@ -333,9 +342,13 @@ Kernel packed_kernel(const Plan& plan) {
 Kernels lower_attend(const Plan& plan) {
   Kernel kernel = attend_kernel(plan);
   if (!plan.packed) return {kernel};
-  kernel.grid.expr = "sm_count * min(max(n_q - " + most_few_queries(plan) + ", 0), 1)";
+  const std::string most = most_few_queries(plan);
+  kernel.grid.expr = "sm_count * min(max(n_q - " + most + ", 0), 1)";
   kernel.grid.reason += "; none where all sequences have few queries";
-  return {kernel, packed_kernel(plan)};
+  Kernel packed = packed_kernel(plan);
+  packed.grid.expr = "sm_count * min(" + most + ", 1)";
+  packed.grid.reason += "; none where heads are not packed";
+  return {kernel, packed};
 }
 
 }  // namespace lacuna

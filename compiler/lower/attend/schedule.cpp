@@ -108,8 +108,9 @@ std::vector<NamedSize> schedule_sizes(const Plan& plan, const std::string& prefi
 
 std::string most_few_queries(const Plan& plan) {
   const int warpgroups = has_gate(plan) ? 1 : plan.attend.warpgroups.value;
+  const bool has_whole_rows = plan.packed->split_kv.value == 1;
   return std::to_string(warpgroups) + " * (" + rows_of_head(plan) + ") * min(" + kHeadsOfKvHead +
-         " - 1, 1)";
+         " - 1, 1)" + (has_whole_rows ? " * min(max(n_sequences * n_h - sm_count, 0), 1)" : "");
 }
 
 }  // namespace lacuna

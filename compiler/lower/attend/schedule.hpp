@@ -15,8 +15,8 @@ inline constexpr const char* kPackedPrefix = "packed_";
 // Of plans whose work tiles are those of sequences (has_sequence_tiles). `prefix`: of all names.
 std::vector<Slot> schedule_slots(const Plan& plan, const std::string& prefix);
 std::vector<NamedSize> schedule_sizes(const Plan& plan, const std::string& prefix);
-/// Queries that a sequence has at most for the second attend to take it; most_few_queries of
-/// templates/pipeline/sequence_tile.cuh.
+/// Queries that a sequence has at most for the second attend of a plan to take it; most_few_queries
+/// of templates/pipeline/sequence_tile.cuh.
 std::string most_few_queries(const Plan& plan);
 
 }  // namespace lacuna

@@ -48,7 +48,7 @@ bool may_split(const Attend& attend) {
 }  // namespace
 
 std::optional<AttendPlan> pack_few_queries(const Plan& plan, const PassContext& context) {
-  if (!differs_by_tiles_alone(plan)) return std::nullopt;
+  if (!context.relief.packs_few || !differs_by_tiles_alone(plan)) return std::nullopt;
   const Program program = without_tiles_of_heads(plan.program);
   WgmmaShape shape = with_operands({.tile_q = kPackedRows,
                                     .tile_k = plan.attend.tile_k.value,

@@ -9,7 +9,8 @@ std::vector<std::string> assembly_complaints(const Plan& plan, const Compilation
   std::vector<std::string> complaints;
   for (const KernelLaunch& launch : emit_launch_program(plan).launches) {
     const auto found = std::ranges::find(compilation.kernels, launch.entry, &KernelResources::name);
-    if (launch.name != "attend" || found == compilation.kernels.end()) continue;
+    const bool attends = launch.name == "attend" || launch.is_packed;
+    if (!attends || found == compilation.kernels.end()) continue;
     if (found->spill_bytes == 0 && (!is_wgmma || found->stack_bytes == 0)) continue;
     complaints.push_back(found->name + ": expected no local memory, got " +
                          std::to_string(found->stack_bytes) + " bytes of stack and " +

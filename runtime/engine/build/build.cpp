@@ -46,7 +46,7 @@ void write_file(const fs::path& path, const std::string& bytes) {
 CudaSource wanted(const BuildRequest& request, CudaSource source) {
   if (request.only.empty()) return source;
   std::erase_if(source.kernels, [&](const CudaKernel& kernel) {
-    return kernel.name != request.only && kernel.name != "attend" &&
+    return kernel.name != request.only && !kernel.name.starts_with("attend") &&
            kernel.text.find("wgmma") == std::string::npos;
   });
   return source;

@@ -48,7 +48,8 @@ void add_change(std::string& text, const char* name, const std::string& from,
   text += (text.empty() ? "" : ", ") + std::string(name) + " = " + to + " (was " + from + ")";
 }
 
-std::string changes(const AttendPlan& from, const AttendPlan& to) {
+std::string changes(const Plan& first, const Plan& taken) {
+  const AttendPlan &from = first.attend, &to = taken.attend;
   std::string text;
   add_change(text, "family", std::string(name_of(from.family.value)),
              std::string(name_of(to.family.value)));
@@ -59,6 +60,10 @@ std::string changes(const AttendPlan& from, const AttendPlan& to) {
                std::to_string(to.step_keys.value));
     add_change(text, "tile.queries", std::string(name_of(from.queries.value)),
                std::string(name_of(to.queries.value)));
+    const auto of_few = [](const Plan& plan) {
+      return std::string(plan.packed ? "attend_packed" : "attend");
+    };
+    add_change(text, "few_queries", of_few(first), of_few(taken));
   }
   return text;
 }
@@ -119,7 +124,7 @@ std::optional<RelievedBuild> build_relieved(const Plan& first, const SpecDocumen
 Diagnostic relief_note(const SpecDocument& document, const Plan& first, const Plan& taken,
                        const std::vector<std::string>& complaints) {
   const std::vector<Cost> costs = costs_of(first);
-  std::string text = changes(first.attend, taken.attend);
+  std::string text = changes(first, taken);
   const std::string place = costs.empty() ? "" : costs.front().pointer;
   Diagnostic d = at_field(
       document, place, Code::kRelief, Severity::kPerf,
