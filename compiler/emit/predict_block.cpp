@@ -60,6 +60,7 @@ constexpr BlockMember kMembers[] = {
     slot("column_bias"),
     slot("scores"),
     slot("row_scores"),
+    slot("row_bins"),
     slot("row_sums"),
     slot("row_weights"),
     slot("next_estimate"),

@@ -136,7 +136,13 @@ Chosen<int> prepare_smem(int head_dim) {
 /// Those that leave a thread 80 registers for 64 elements; 128 for as many smoothed ones, or where
 /// narrow rows make a warp sum more of them at once.
 Chosen<int> prepare_blocks(const TokenOps& ops, int tokens, int threads, int head_dim) {
-  if (tokens * head_dim > threads * kPreparedElementsOfThread)
+  const int elements = tokens * head_dim / threads;
+  const bool only_sums = ops.smooth == nullptr && ops.similarity == nullptr &&
+                         ops.quantise == nullptr && ops.estimate_quantise == nullptr &&
+                         ops.bias == nullptr;
+  if (only_sums && elements == 2 * kPreparedElementsOfThread)
+    return {2, Origin::kDerived, "enough for the sums of 128 elements of a thread"};
+  if (elements > kPreparedElementsOfThread)
     return {1, Origin::kDerived, "threads have more than 64 elements each"};
   if (ops.smooth != nullptr || head_dim < 128)
     return {2 * kBlockThreads / threads, Origin::kDerived,

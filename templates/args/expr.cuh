@@ -54,6 +54,23 @@ __device__ __forceinline__ T at(const CopiedParam<T, kRank>& param, Index... ind
   return read_or(param.data, offset_at(param, index...), param.value);
 }
 
+// Vectors of elements, counted by the last of kDims indices: do four neighbours of `length` lie
+// side by side, on a multiple of 16 bytes? The same for all of them.
+template <int kDims, int kRank>
+__device__ __forceinline__ bool has_quads(const Param<float, kRank>& param, int length) {
+  bool has = param.data != nullptr && reinterpret_cast<unsigned long long>(param.data) % 16 == 0 &&
+             param.stride[kDims - 1] == 1 && param.extent[kDims - 1] >= length;
+#pragma unroll
+  for (int dim = 0; dim < kDims - 1; ++dim) has = has && param.stride[dim] % 4 == 0;
+  return has;
+}
+/// Of an element of a parameter that has data.
+template <int kRank, class... Index>
+__device__ __forceinline__ const float* address_at(const Param<float, kRank>& param,
+                                                   Index... index) {
+  return param.data + offset_at(param, index...);
+}
+
 // The elements of a table along one of its indices: `first` is element 0, and `index` where a line
 // begins, which may lie outside. Elements that follow each other do so in memory, or not at all.
 struct TableLine {

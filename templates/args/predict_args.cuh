@@ -47,6 +47,7 @@ struct PredictArgs {
   float*
       scores;  ///< scratch of the estimate, its result for the last rows, or references: see there
   float* row_scores;   ///< of few rows: select/pooled/row_scores.cuh, select/tokens/key_shares.cuh
+  unsigned* row_bins;  ///< of few rows that several blocks decide: select/keep/row_shares.cuh
   float* row_sums;     ///< of the last rows over shares of the keys: select/tokens/last_rows.cuh
   float* row_weights;  ///< scratch of select/token_softmax
   unsigned* next_estimate;  ///< 0 at the launch: select/token_softmax counts rows with it; of

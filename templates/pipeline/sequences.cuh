@@ -58,7 +58,7 @@ __device__ __forceinline__ void take_sequence(Predict& predict, const Args& own,
   move_by(predict.v_values, workspace);
   move_by(predict.row_bias, workspace), move_by(predict.column_bias, workspace);
   move_by(predict.scores, workspace), move_by(predict.row_scores, workspace);
-  move_by(predict.row_sums, workspace);
+  move_by(predict.row_bins, workspace), move_by(predict.row_sums, workspace);
   move_by(predict.kept_before, workspace);
   move_by(predict.kept, own.sequences.entry * predict.kept_stride);
   move_by(predict.row_order, workspace), move_by(predict.gathered, workspace);

@@ -29,6 +29,19 @@ constexpr int token_chunk_columns(int tile_k) {
 /// Keys of a head that a block compares with its last queries.
 constexpr int token_share_columns(int tile_k) { return 8 * token_chunk_columns(tile_k); }
 
+/// select/tokens/index_shares.cuh: vectors and weights of the index heads of a query, eight heads
+/// together; as many queries as find room, or one.
+constexpr int index_query_bytes(int heads, int dim) { return (heads + 7) / 8 * 8 * (dim * 2 + 4); }
+constexpr int index_share_queries(int rows, int heads, int dim) {
+  const int fitting = (48 << 10) / index_query_bytes(heads, dim);
+  return fitting < 1 ? 1 : fitting < rows ? fitting : rows;
+}
+/// A score of each key besides, and scratch to reduce in.
+constexpr int index_share_smem_bytes(int rows, int heads, int dim, int tile_k) {
+  return index_share_queries(rows, heads, dim) * index_query_bytes(heads, dim) +
+         token_share_columns(tile_k) * 4 + 64;
+}
+
 /// select/token_pairs: 256 queries by steps of 256 keys of integers.
 inline constexpr int kTokenPairRows = 256, kTokenPairStages = 4, kTokenPairStepKeys = 256;
 constexpr int token_pair_tile_bytes(int head_dim) {

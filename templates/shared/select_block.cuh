@@ -17,6 +17,12 @@ inline constexpr int kFewRows = 16, kManyTiles = 64;
 /// The same of rows of tokens of a batch entry (select/tokens/key_shares.cuh), and keys.
 inline constexpr int kFewTokenRows = 4, kManyKeys = 4096;
 
+/// select/keep/row_shares.cuh: tiles of a share of such a row, bins that their scores are counted
+/// in, and tiles of one bin that are compared with each other.
+inline constexpr int kShareTiles = 2048, kScoreBins = 2048, kMostCandidates = 1024;
+/// What is known of a row, in words: bins, four numbers, keys and places of candidates.
+inline constexpr int kRowBinsWords = kScoreBins + 4 + 2 * kMostCandidates;
+
 /// Query tiles whose means one matrix product takes (select/pooled).
 inline constexpr int kMeanRows = 16;
 

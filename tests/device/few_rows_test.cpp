@@ -38,14 +38,22 @@ std::vector<Subject> few_row_subjects() {
 
 class FewRows : public testing::TestWithParam<Subject> {};
 
-TEST_P(FewRows, AgreeWithTheOracle) {
+std::string check_queries(const Subject& subject, int n_q, numerics::Fill fill) {
   numerics::Case shape;
-  shape.n_b = 1, shape.n_h = 4, shape.n_h_kv = 2, shape.n_q = 1, shape.n_k = keys_for(GetParam());
-  shape.fill = numerics::Fill::kClustered;
-  const Problem problem = make_problem(GetParam(), shape, 41);
+  shape.n_b = 1, shape.n_h = 4, shape.n_h_kv = 2, shape.n_q = n_q, shape.n_k = keys_for(subject);
+  shape.fill = fill;
+  const Problem problem = make_problem(subject, shape, 41);
   const Schedule schedule = {Landing::kLate, WarpOrder::kShuffled, 3};
-  EXPECT_EQ(check_variant(problem.shape, problem.variant, run(GetParam(), problem, schedule), true),
-            "");
+  return check_variant(problem.shape, problem.variant, run(subject, problem, schedule), true);
+}
+
+TEST_P(FewRows, AgreeWithTheOracle) {
+  EXPECT_EQ(check_queries(GetParam(), 1, numerics::Fill::kClustered), "");
+}
+
+/// Of one tile, and each with keys that the others do not see.
+TEST_P(FewRows, AgreeForSeveralQueries) {
+  EXPECT_EQ(check_queries(GetParam(), 5, numerics::Fill::kUneven), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(Generated, FewRows, testing::ValuesIn(few_row_subjects()),

@@ -86,6 +86,7 @@ const std::map<std::string, std::size_t> kPredictOffsets = {
     MEMBER(PredictArgs, column_bias),
     MEMBER(PredictArgs, scores),
     MEMBER(PredictArgs, row_scores),
+    MEMBER(PredictArgs, row_bins),
     MEMBER(PredictArgs, row_sums),
     MEMBER(PredictArgs, row_weights),
     MEMBER(PredictArgs, next_estimate),

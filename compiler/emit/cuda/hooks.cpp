@@ -7,6 +7,7 @@
 #include "compiler/emit/cuda/hook_text.hpp"
 #include "compiler/emit/cuda/mask_hooks.hpp"
 #include "compiler/emit/cuda/score_hooks.hpp"
+#include "compiler/expr/parts/vector_read.hpp"
 #include "compiler/lower/predict/keep.hpp"
 
 namespace lacuna {
@@ -55,12 +56,29 @@ void write_gate_hooks(CudaWriter& out, const std::optional<Gate>& gate) {
       "/gate/skip", gated);
 }
 
+/// Where keys of an index are vectors of a parameter: whether, and where, they can be loaded so.
+void write_index_vectors(CudaWriter& out, const Estimate& estimate) {
+  const int rank = vector_read_rank(estimate.index_k, Variable::kIndexD);
+  if (rank == 0) return;
+  const CudaNames names = cuda_names(Tiling::kPredictor);
+  const Expr& key = estimate.index_k;
+  const std::string parameter = names.parameter(key.parameters[key.root().symbol]);
+  out.generated_line("  static constexpr bool kIndexKeysAreVectors = true;");
+  write_hook(out, "bool index_k_has_quads(const Args& args)", "/predictor/estimate/index/k",
+             "lacuna::has_quads<" + std::to_string(rank) + ">(" + parameter + ", " +
+                 std::to_string(estimate.index_dim) + ")");
+  write_hook(out, "const float* index_k_at(const Args& args, int k, int index_d, int b)",
+             "/predictor/estimate/index/k",
+             "lacuna::address_at(" + print_cuda_element(key, names) + ")");
+}
+
 void write_index_hooks(CudaWriter& out, const Estimate& estimate) {
   const auto text = [](const Expr& expr) { return cuda_body(expr, "1.0f", Tiling::kPredictor); };
   write_hook(out, "float index_q(const Args& args, int index_h, int q, int index_d, int h, int b)",
              "/predictor/estimate/index/q", text(estimate.index_q));
   write_hook(out, "float index_k(const Args& args, int k, int index_d, int b)",
              "/predictor/estimate/index/k", text(estimate.index_k));
+  write_index_vectors(out, estimate);
   write_hook(out, "float index_weight(const Args& args, int index_h, int q, int h, int b)",
              "/predictor/estimate/index/weight", text(estimate.index_weight));
 }

@@ -1,5 +1,8 @@
 #include "compiler/lower/predict/row_scores.hpp"
 
+#include <algorithm>
+#include <string_view>
+
 #include "compiler/lower/config.hpp"
 #include "compiler/lower/lower.hpp"
 #include "compiler/lower/predict/estimate_kernels.hpp"
@@ -25,6 +28,63 @@ const Estimate* scored_estimate(const Plan& plan) {
 ConfigField scores_few_rows() {
   return boolean("kScoresFewRows", true, kNoField, Origin::kDerived,
                  "a row is decided by one block: of few rows many multiply");
+}
+
+/// What of an estimate's Config the kernel that counts its scores asks for.
+constexpr std::string_view kFieldsOfShares[] = {"kTileQ", "kTileK",          "kHasMask",
+                                                "kStep",  "kServesAllHeads", "kSharesKeys"};
+
+/// Rows of tokens that blocks share.
+std::string few_rows(const EstimateParts& parts, const Kernel& estimate) {
+  const bool serves_all_heads = std::ranges::any_of(
+      estimate.config, [](const ConfigField& field) { return field.name == "kServesAllHeads"; });
+  const std::string tiles = tiles_of(Tensor::kQ, parts.estimate.tile_q);
+  return "n_b * " + at_most(serves_all_heads ? tiles : "n_h * (" + tiles + ")", kFewTokenRows);
+}
+
+/// Keys of a share, and shares of a row.
+int share_keys_of(const EstimateParts& parts) { return token_share_columns(parts.estimate.tile_k); }
+std::string shares_of(const EstimateParts& parts) {
+  return "(" + ceil_divide(length_of(Tensor::kK), share_keys_of(parts)) + ")";
+}
+
+/// The kernel that compares a share.
+Kernel compare_shares(const EstimateParts& parts, const Kernel& estimate) {
+  Kernel shares = estimate;
+  shares.name = "share_keys";
+  shares.because = "blocks share the keys of few rows";
+  shares.header = "select/tokens/key_shares.cuh";
+  shares.function = "predict_key_shares";
+  shares.grid = {few_rows(parts, estimate) + " * " + shares_of(parts),
+                 "one for each " + std::to_string(share_keys_of(parts)) +
+                     " keys of a row, of up to " + std::to_string(kFewTokenRows)};
+  shares.slots = {{"row_scores", units("n_b", tiles_of(Tensor::kK, parts.estimate.tile_k),
+                                       kFewTokenRows * kWordBytes)}};
+  const Estimate& index = parts.estimate;
+  if (!index.is_indexed()) return shares;
+  shares.smem_bytes = {
+      index_share_smem_bytes(parts.rows, index.index_heads, index.index_dim, index.tile_k),
+      Origin::kDerived, "index vectors of a tile's queries, as far as there is room; scores"};
+  constexpr int kWidestOfTwo = 64;  // elements of a vector
+  if (index.index_dim <= kWidestOfTwo)
+    shares.resident_blocks = {2, Origin::kDerived, "one multiplies while the other waits for keys"};
+  return shares;
+}
+
+/// The bins of few rows, each with a range for every share.
+Slot bins_of(const EstimateParts& parts) {
+  const std::string pairs = "(" + shares_of(parts) + " + 1) // 2";
+  return {"row_bins",
+          units("n_b * " + std::to_string(kFewTokenRows),
+                "(" + std::to_string(kRowBinsWords / 4) + " + " + pairs + ")", 4 * kWordBytes)};
+}
+
+/// Blocks that decide about shares of few rows.
+ShapeExpr decided_shares(const EstimateParts& parts, const Kernel& estimate) {
+  return {few_rows(parts, estimate) + " * (" +
+              ceil_divide(tiles_of(Tensor::kK, parts.estimate.tile_k), kShareTiles) + ")",
+          "one for each " + std::to_string(kShareTiles) + " tiles of a row, of up to " +
+              std::to_string(kFewTokenRows)};
 }
 
 }  // namespace
@@ -58,20 +118,25 @@ Kernels share_keys(const EstimateParts& parts, Kernel& estimate) {
   if (!stores_p || !is_plain) return {};
   estimate.config.push_back(boolean("kSharesKeys", true, kNoField, Origin::kDerived,
                                     "a row is decided by one block: of few rows many compare"));
-  const int keys = token_share_columns(parts.estimate.tile_k);
-  Kernel shares = estimate;
-  shares.name = "share_keys";
-  shares.because = "blocks share the keys of few rows";
-  shares.header = "select/tokens/key_shares.cuh";
-  shares.function = "predict_key_shares";
-  shares.grid = {"n_b * " + std::to_string(kFewTokenRows) + " * (" +
-                     ceil_divide(length_of(Tensor::kK), keys) + ")",
-                 "one for each " + std::to_string(keys) + " keys of a row, of up to " +
-                     std::to_string(kFewTokenRows)};
-  shares.slots = {{"row_scores", units("n_b", tiles_of(Tensor::kK, parts.estimate.tile_k),
-                                       kFewTokenRows * kWordBytes)}};
+  Kernels kernels = {compare_shares(parts, estimate)};
   estimate.operands.push_back("row_scores");
-  return {shares};
+  if (!parts.keep.keeps_first) return kernels;
+  kernels.front().slots.push_back(bins_of(parts));
+  estimate.operands.push_back("row_bins");
+  const ShapeExpr decided = decided_shares(parts, estimate);
+  Kernel counts = estimate;
+  counts.name = "count_scores";
+  counts.because = "blocks share the decision about few rows";
+  counts.header = "select/tokens/key_shares.cuh";
+  counts.function = "count_row_scores";
+  counts.grid = decided;
+  std::erase_if(counts.config, [](const ConfigField& field) {
+    return std::ranges::count(kFieldsOfShares, field.name) == 0;
+  });
+  kernels.push_back(counts);
+  estimate.grid.expr = "max(" + estimate.grid.expr + ", " + decided.expr + ")";
+  estimate.grid.reason += ", or " + decided.reason;
+  return kernels;
 }
 
 }  // namespace lacuna

@@ -9,9 +9,10 @@ namespace lacuna {
 /// What the estimate that reads them needs; add_row_scores (lower.hpp) is the other half.
 void read_row_scores(const Plan& plan, Kernel& kernel);
 
-/// Of an estimate of tokens: the kernel of which blocks share the keys of few rows, made of the
-/// estimate's, which then reads what it leaves (templates/select/tokens/key_shares.cuh). None where
-/// rows have sums, or nothing but p is not enough.
+/// Of an estimate of tokens: the kernels of which blocks share few rows, made of the estimate's,
+/// which then reads what they leave (templates/select/tokens/key_shares.cuh): scores, and where
+/// blocks share the decision, too, how many tiles have which. None where rows have sums, or nothing
+/// but p is not enough.
 Kernels share_keys(const EstimateParts& parts, Kernel& estimate);
 
 }  // namespace lacuna

@@ -225,9 +225,25 @@ class BinKeys {
   int keys_[kEach];
 };
 
+/// Neighbouring keys of a long row: from `low` to `high`, which both occur.
+struct KeyRange {
+  int low, high;
+  __device__ __forceinline__ bool has(int key) const { return low <= key && key <= high; }
+};
+/// Of the keys that `counts` takes.
+template <class Keys, class Team, class Counts>
+__device__ __forceinline__ KeyRange range_of_keys(const Keys& keys, const Team& team,
+                                                  const Counts& counts) {
+  int low = kNanKey, high = kUnseenKey;
+  keys.visit_keys([&](int key) {
+    if (counts(key)) low = smaller(low, key), high = larger(high, key);
+  });
+  return {-team.max(-low), team.max(high)};
+}
+
 /// Of a long row, which would be read from memory in every round of a bisection: keys are counted
 /// in bins of equal width between the least p and the largest, and the bisection goes through the
-/// bin that the last wanted tile lies in.
+/// bin that the last wanted tile lies in. Of a bin that is too large for it bins are made again.
 template <int kThreads, class Team>
 __device__ __forceinline__ FirstTiles find_first_of_long_row(const BlockKeys<kThreads>& keys,
                                                              int wanted, int visible,
@@ -235,55 +251,60 @@ __device__ __forceinline__ FirstTiles find_first_of_long_row(const BlockKeys<kTh
   constexpr int kBins = sizeof(keys.scratch().places) / sizeof(int), kOwn = kBins / kThreads;
   static_assert(kBins % kThreads == 0);
   int* const bins = keys.scratch().places[0];
-  int most = kUnseenKey, least_below = kNanKey;
-  keys.visit_keys([&](int key) {
-    most = larger(most, key);
-    least_below = smaller(least_below, static_cast<int>(static_cast<u32>(key) - 1u));
-  });
-  most = team.max(most), least_below = -team.max(-least_below);
-  const float least = float_of_ordered(least_below + 1);
-  const float to_bin = static_cast<float>(kBins - 1) / (float_of_ordered(most) - least);
-  const bool has_bins = most != kNanKey && to_bin > 0.0f && to_bin < kInfinity;
-  if (wanted == 0 || !has_bins) return find_first(keys, wanted, visible, team);
-  const auto bin_of = [&](int key) {
-    return smaller(static_cast<int>((float_of_ordered(key) - least) * to_bin), kBins - 1);
-  };
+  KeyRange range = range_of_keys(keys, team, [](int key) { return key != kUnseenKey; });
+  if (wanted == 0 || range.high == kNanKey) return find_first(keys, wanted, visible, team);
+  int above = 0, count = visible;  // tiles above the range, and in it
+#pragma unroll 1
+  while (true) {
+    const int missing = wanted - above;
+    if (range.low == range.high) return {range.high, range.low - 1, missing, count > missing};
+    const float least = float_of_ordered(range.low);
+    const float to_bin = static_cast<float>(kBins - 1) / (float_of_ordered(range.high) - least);
+    if (!(to_bin > 0.0f && to_bin < kInfinity)) return find_first(keys, wanted, visible, team);
+    const auto bin_of = [&](int key) {
+      return smaller(static_cast<int>((float_of_ordered(key) - least) * to_bin), kBins - 1);
+    };
 #pragma unroll
-  for (int n = 0; n < kOwn; ++n) bins[n * kThreads + thread_index()] = 0;
-  team.sync();
-  keys.visit_keys([&](int key) {
-    if (key != kUnseenKey) atomicAdd(&bins[bin_of(key)], 1);
-  });
-  team.sync();
-  // From the largest on; a thread looks at neighbours.
-  const int own_last = kBins - 1 - thread_index() * kOwn;
-  int count = 0, all = 0;
+    for (int n = 0; n < kOwn; ++n) bins[n * kThreads + thread_index()] = 0;
+    team.sync();
+    keys.visit_keys([&](int key) {
+      if (range.has(key)) atomicAdd(&bins[bin_of(key)], 1);
+    });
+    team.sync();
+    // From the largest on; a thread looks at neighbours.
+    const int own_last = kBins - 1 - thread_index() * kOwn;
+    int own = 0, all = 0;
 #pragma unroll 1
-  for (int n = 0; n < kOwn; ++n) count += bins[own_last - n];
-  int before = team.sum_before(count, all);
-  int found = -1, above = -1;
+    for (int n = 0; n < kOwn; ++n) own += bins[own_last - n];
+    int before = team.sum_before(own, all);
+    int found = -1, above_found = -1;
 #pragma unroll 1
-  for (int n = 0; n < kOwn; ++n) {
-    count = bins[own_last - n];
-    if (before < wanted && before + count >= wanted) found = own_last - n, above = before;
-    before += count;
+    for (int n = 0; n < kOwn; ++n) {
+      own = bins[own_last - n];
+      if (before < missing && before + own >= missing) found = own_last - n, above_found = before;
+      before += own;
+    }
+    const int bin = team.max(found);
+    above += team.max(above_found);
+    count = bins[bin];
+    team.sync();
+    const auto is_in_bin = [&](int key) { return range.has(key) && bin_of(key) == bin; };
+    if (count > kBins - 1) {
+      range = range_of_keys(keys, team, is_in_bin);
+      continue;
+    }
+    int* const taken = &bins[kBins - 1];  // behind the keys of the bin
+    if (thread_index() == 0) *taken = 0;
+    team.sync();
+    keys.visit_keys([&](int key) {
+      if (is_in_bin(key)) bins[atomicAdd(taken, 1)] = key;
+    });
+    team.sync();
+    const FirstTiles tiles =
+        find_first(BinKeys<kThreads, kOwn>(bins, count), wanted - above, count, team);
+    team.sync();
+    return tiles;
   }
-  const int bin = team.max(found);
-  above = team.max(above);
-  count = bins[bin];
-  team.sync();
-  if (count > kBins - 1) return find_first(keys, wanted, visible, team);
-  int* const taken = &bins[kBins - 1];  // behind the keys of the bin
-  if (thread_index() == 0) *taken = 0;
-  team.sync();
-  keys.visit_keys([&](int key) {
-    if (key != kUnseenKey && bin_of(key) == bin) bins[atomicAdd(taken, 1)] = key;
-  });
-  team.sync();
-  const FirstTiles tiles =
-      find_first(BinKeys<kThreads, kOwn>(bins, count), wanted - above, count, team);
-  team.sync();
-  return tiles;
 }
 
 /// Tiles of a thread, of a row that a block keeps in registers; 0: there are none for rows of any

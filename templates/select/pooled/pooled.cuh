@@ -12,6 +12,7 @@
 #include "base/kinds.cuh"
 #include "loader/stored_rows.cuh"
 #include "select/keep/decide_row.cuh"
+#include "select/keep/held_row.cuh"
 #include "select/keep/normalise_row.cuh"
 #include "select/pooled/pooled_means.cuh"
 #include "select/pooled/pooled_product.cuh"
@@ -229,12 +230,34 @@ class PooledBlock {
   RowGroup group_ = {};
 };
 
+/// Few rows whose scores are there, and which a block holds in registers. False: they are not.
+template <class Config, class Hooks, class Args>
+__device__ __forceinline__ bool decide_held_rows(const Args& args, unsigned char* smem) {
+  if constexpr (scores_few_rows<Config>() && HeldRow<Config, Hooks, Args>::kIsPossible) {
+    using Held = HeldRow<Config, Hooks, Args>;
+    static_assert(sizeof(typename Held::Smem) <= Config::kSmemBytes);
+    if (!has_few_rows<Config>(args) || args.predict.keep_k_tiles > Held::kMost) return false;
+    const int groups = count_row_groups<Config::kRows>(args);
+    for (int number = block_index(); number < groups; number += kMostBlocks) {
+      const RowGroup group = locate_row_group<Config::kRows>(args, number);
+      for (int r = 0; r < group.rows; ++r) {
+        const KeepRow row = keep_row_of<Config>(args, group, r);
+        Held held(args, row, *reinterpret_cast<typename Held::Smem*>(smem));
+        held.decide(row_scores_of(args, row.b, row.h, row.i));
+      }
+    }
+    return true;
+  }
+  return false;
+}
+
 template <class Config, class Hooks, class Args>
 __device__ __forceinline__ void predict_pooled(const Args& args) {
   extern __shared__ __align__(1024) unsigned char block_smem[];
   if constexpr (Config::kDecidesKeys) {
     PooledTokens<Config, Hooks, Args>(args, block_smem).run();
   } else {
+    if (decide_held_rows<Config, Hooks>(args, block_smem)) return;
     if constexpr (!Config::kColumnsAreTokens) {
       using Means = PooledMeans<Config, Hooks, Args>;
       if (Means::takes(args)) return Means(args, block_smem).run();

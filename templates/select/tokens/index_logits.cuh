@@ -1,10 +1,11 @@
 // The logits of an index: vectors of their own in the place of q and k, which hooks give element
-// by element. A chunk's keys are rounded to 16 bits on their way to shared memory; a warp rounds
-// the vectors of its queries on their way to registers, one index head after another, and adds
-// what is positive of each head's products, weighted.
+// by element, or of keys four at a time. A chunk's keys are rounded to 16 bits on their way to
+// shared memory; a warp rounds the vectors of its queries on their way to registers, one index head
+// after another, and adds what is positive of each head's products, weighted.
 #pragma once
 
 #include "arch/pack.cuh"
+#include "select/tokens/index_keys.cuh"
 #include "select/tokens/token_logits.cuh"
 
 namespace lacuna {
@@ -36,16 +37,8 @@ class IndexLogits {
 
   /// By all threads, before the barrier that ends a load; keys past the end are zeros.
   __device__ __forceinline__ void load_keys(unsigned char* tile, int first) const {
-    constexpr int kChunks = KeyTile::kChunks;
-#pragma unroll 1
-    for (int n = thread_index(); n < Shape::kColumns * kChunks; n += Config::kThreads) {
-      const int column = n / kChunks, chunk = n % kChunks, k = first + column;
-      uint4 packed = {0, 0, 0, 0};
-      if (k < args_.attend.n_k)
-        packed = {key_pair(k, chunk * 8), key_pair(k, chunk * 8 + 2), key_pair(k, chunk * 8 + 4),
-                  key_pair(k, chunk * 8 + 6)};
-      *reinterpret_cast<uint4*>(tile + KeyTile::offset(column, chunk)) = packed;
-    }
+    with_index_keys<Hooks>(args_, row_.b,
+                           [&](const auto& quad_of) { load_keys(tile, first, quad_of); });
   }
 
   /// Weighted products of a set of 16 rows with a split of the chunk's columns.
@@ -93,6 +86,23 @@ class IndexLogits {
   }
 
  private:
+  template <class QuadOf>
+  __device__ __forceinline__ void load_keys(unsigned char* tile, int first,
+                                            const QuadOf& quad_of) const {
+    constexpr int kChunks = KeyTile::kChunks;
+#pragma unroll 1
+    for (int n = thread_index(); n < Shape::kColumns * kChunks; n += Config::kThreads) {
+      const int column = n / kChunks, chunk = n % kChunks, k = first + column;
+      uint4 packed = {0, 0, 0, 0};
+      if (k < args_.attend.n_k) {
+        const float4 low = quad_of(k, chunk * 8), high = quad_of(k, chunk * 8 + 4);
+        packed = {pack<Element>(low.x, low.y), pack<Element>(low.z, low.w),
+                  pack<Element>(high.x, high.y), pack<Element>(high.z, high.w)};
+      }
+      *reinterpret_cast<uint4*>(tile + KeyTile::offset(column, chunk)) = packed;
+    }
+  }
+
   /// The larger of x and 0; NaN stays NaN.
   __device__ __forceinline__ static float positive_part(float x) { return x < 0.0f ? 0.0f : x; }
 
@@ -105,11 +115,6 @@ class IndexLogits {
   __device__ __forceinline__ u32 query_pair(int head, int q, int d) const {
     return pack<Element>(Hooks::index_q(args_, head, q, d, row_.h, row_.b),
                          Hooks::index_q(args_, head, q, d + 1, row_.h, row_.b));
-  }
-
-  __device__ __forceinline__ u32 key_pair(int k, int d) const {
-    return pack<Element>(Hooks::index_k(args_, k, d, row_.b),
-                         Hooks::index_k(args_, k, d + 1, row_.b));
   }
 
   const Args& args_;

@@ -48,6 +48,13 @@ class TokenBlock {
         warp_(warp_index()) {}
 
   __device__ __forceinline__ void run() {
+    if constexpr (shares_keys<Config>() && Config::kKeepsFirst) {
+      if (has_few_token_rows<Config>(args_)) {
+        with_row_share<Config, Hooks>(args_, smem_,
+                                      [](auto& share, int shares) { share.decide(shares); });
+        return;
+      }
+    }
     const int rows = args_.attend.n_b * token_rows<Config>(args_);
     for (int number = block_index(); number < rows; number += kMostBlocks) {
       estimate(token_row<Config>(args_, number));
@@ -361,11 +368,7 @@ class TokenBlock {
   /// predict.scores: of the head for the last rows, else of the block; scores of few rows are
   /// apart.
   __device__ __forceinline__ float* plane(int number) const {
-    if (has_few_token_rows<Config>(args_) && number == 0) {
-      const int row = row_.h * args_.predict.keep_q_tiles + row_.i;
-      return args_.predict.row_scores +
-             (static_cast<long long>(row_.b) * kFewTokenRows + row) * args_.predict.keep_k_tiles;
-    }
+    if (has_few_token_rows<Config>(args_) && number == 0) return few_row_scores(args_, row_);
     if constexpr (Shape::kIsLast) return last_rows_plane<Config>(args_, row_.b, row_.h, number);
     const long long first = static_cast<long long>(block_index()) * kPlanes + number;
     return args_.predict.scores + first * args_.predict.keep_k_tiles;

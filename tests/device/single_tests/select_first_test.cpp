@@ -1,10 +1,12 @@
-// The first tiles of a row, by a warp and by a block, against a sort of them all.
+// The first tiles of a row, by a warp, by a block and by several, against a sort of them all.
 #include "tests/device/single/predict/select_first.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 
+#include "templates/shared/select_block.cuh"
 #include "tests/device/single/run_single.hpp"
 #include "tests/tier.hpp"
 
@@ -12,6 +14,7 @@ namespace lacuna::device {
 namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr int kMostHeldTiles = 8192;
 constexpr float kScoreInf = std::numeric_limits<float>::infinity();
 
 struct FirstRowCase {
@@ -27,8 +30,14 @@ struct Args {
   single::FirstRow row{};
 };
 
-std::vector<unsigned> run(const emulation::Kernel& kernel, int threads, FirstRowCase row, int top,
-                          int step, const emulation::Schedule& schedule) {
+/// A launch of a kernel of the row, with so many blocks.
+struct Pass {
+  single::FirstKernel kernel;
+  int threads, blocks;
+};
+
+std::vector<unsigned> run(const std::vector<Pass>& passes, FirstRowCase row, int top, int step,
+                          const emulation::Schedule& schedule) {
   Args args;
   args.attend.n_h = args.attend.heads_per_kv = 1;
   args.attend.n_q = 1, args.attend.n_k = row.tiles();
@@ -36,9 +45,17 @@ std::vector<unsigned> run(const emulation::Kernel& kernel, int threads, FirstRow
   args.predict.keep_words = (row.tiles() + 31) / 32;
   Guarded<unsigned> kept(static_cast<std::size_t>(args.predict.keep_words));
   args.predict.kept = kept.data();
+  std::vector<unsigned> bins(kRowBinsWords + 4);
+  bins[kRowBinsWords] = std::bit_cast<unsigned>(-3.0F);
+  bins[kRowBinsWords + 1] = std::bit_cast<unsigned>(3.0F);
+  args.predict.row_bins = bins.data();
   args.row = {row.p.data(), reinterpret_cast<const bool*>(row.sees.data()), top, step};
-  EXPECT_EQ(emulation::run_block({kernel, &args, 0, threads, single::kFirstRowBytes, 1}, schedule),
-            "");
+  for (const Pass& pass : passes)
+    for (int block = 0; block < pass.blocks; ++block)
+      EXPECT_EQ(emulation::run_block(
+                    {pass.kernel.kernel, &args, block, pass.threads, pass.kernel.smem_bytes, 1},
+                    schedule),
+                "");
   EXPECT_TRUE(kept.is_margin_intact());
   return {kept.data(), kept.data() + kept.size()};
 }
@@ -66,12 +83,26 @@ void check(const FirstRowCase& row, int top, const emulation::Schedule& schedule
     SCOPED_TRACE(testing::Message()
                  << row.tiles() << " tiles, the first " << top << ", each " << step);
     const std::vector<unsigned> bits = expected(row, top, step);
+    const bool by_place = step > 0;
+    const auto runs = [&](const std::vector<Pass>& passes) {
+      return run(passes, row, top, step, schedule);
+    };
     if (row.tiles() <= single::kMostFirstTiles) {
-      EXPECT_EQ(run(single::first_by_warp_kernel(step > 0), 32, row, top, step, schedule), bits)
+      EXPECT_EQ(runs({{{single::first_by_warp_kernel(by_place), single::kFirstRowBytes}, 32, 1}}),
+                bits)
           << "by a warp";
     }
-    EXPECT_EQ(run(single::first_by_block_kernel(step > 0), 256, row, top, step, schedule), bits)
+    EXPECT_EQ(runs({{{single::first_by_block_kernel(by_place), single::kFirstRowBytes}, 256, 1}}),
+              bits)
         << "by a block";
+    if (row.tiles() <= kMostHeldTiles) {
+      EXPECT_EQ(runs({{single::first_held_kernel(by_place), 256, 1}}), bits) << "held by a block";
+    }
+    const int shares = (row.tiles() + kShareTiles - 1) / kShareTiles;
+    EXPECT_EQ(runs({{single::count_share_kernel(), 256, shares},
+                    {single::decide_share_kernel(by_place), 256, shares}}),
+              bits)
+        << "by blocks with shares";
   }
 }
 
@@ -115,6 +146,8 @@ TEST(SelectFirst, FindsTheFirstOfLongRows) {
   std::uniform_int_distribution<int> few(0, 40);
   constexpr int kTiles = 8192 + 1037;
   const FirstRowCase rows[] = {
+      make_row(6000, 0.9, random, [&] { return normal(random); }),
+      make_row(6000, 0.9, random, [&] { return static_cast<float>(few(random)); }),
       make_row(kTiles, 0.9, random, [&] { return normal(random); }),
       make_row(kTiles, 1, random, [&] { return wide(random); }),
       make_row(kTiles, 0.4, random, [&] { return static_cast<float>(few(random)); }),

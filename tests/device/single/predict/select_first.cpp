@@ -3,6 +3,8 @@
 #include "tests/device/emulation/cuda.hpp"
 
 namespace {
+#include "select/keep/held_row.cuh"
+#include "select/keep/row_shares.cuh"
 #include "select/keep/select_first.cuh"
 
 namespace lacuna {
@@ -20,6 +22,8 @@ struct Config {
   static constexpr int kTileQ = 64, kTileK = 1;
   static constexpr bool kHasMask = true;
   static constexpr lacuna::Step kStep = lacuna::Step::kOnly;
+  static constexpr lacuna::Normalise kNormalise = lacuna::Normalise::kNone;
+  static constexpr bool kKeepsFirst = true, kHasExclude = false;
   static constexpr bool kKeepsByPlace = kByPlace, kUsesScore = false, kUsesMass = false;
   static constexpr bool kUsesSimilarQ = false, kUsesSimilarK = false;
 };
@@ -76,8 +80,47 @@ void select_by_block(const void* args_of_launch) {
                                                 scratch.reduce);
 }
 
+template <bool kByPlace>
+using Held = lacuna::HeldRow<Config<kByPlace>, Hooks, Args>;
+template <bool kByPlace>
+using Share = lacuna::RowShare<Config<kByPlace>, Hooks, Args, false>;
+alignas(16) unsigned char held_smem[sizeof(Held<true>::Smem)];
+alignas(16) unsigned char share_smem[sizeof(Share<true>::Smem)];
+
+template <bool kByPlace>
+void select_held(const void* args_of_launch) {
+  const Args& args = *static_cast<const Args*>(args_of_launch);
+  const lacuna::KeepRow row = {};
+  Held<kByPlace>(args, row, *reinterpret_cast<typename Held<kByPlace>::Smem*>(held_smem))
+      .decide(args.row.p);
+}
+
+template <bool kByPlace, bool kDecides>
+void select_share(const void* args_of_launch) {
+  const Args& args = *static_cast<const Args*>(args_of_launch);
+  const lacuna::KeepRow row = {};
+  Share<kByPlace> share(
+      args, row, args.row.p, *reinterpret_cast<lacuna::RowBins*>(args.predict.row_bins), 1,
+      lacuna::block_index(), *reinterpret_cast<typename Share<kByPlace>::Smem*>(share_smem));
+  if (kDecides) {
+    share.decide(lacuna::ceil_div(args.predict.keep_k_tiles, lacuna::kShareTiles));
+  } else {
+    share.count();
+  }
+}
+
 }  // namespace
 
+single::FirstKernel single::first_held_kernel(bool by_place) {
+  return {{by_place ? select_held<true> : select_held<false>, held_smem}, sizeof(held_smem)};
+}
+single::FirstKernel single::count_share_kernel() {
+  return {{select_share<false, false>, share_smem}, sizeof(share_smem)};
+}
+single::FirstKernel single::decide_share_kernel(bool by_place) {
+  return {{by_place ? select_share<true, true> : select_share<false, true>, share_smem},
+          sizeof(share_smem)};
+}
 emulation::Kernel single::first_by_warp_kernel(bool by_place) {
   return {by_place ? select_by_warp<true> : select_by_warp<false>, lacuna::block_smem};
 }

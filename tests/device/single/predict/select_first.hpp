@@ -1,4 +1,5 @@
-// select/keep/select_first.cuh by itself: one row, whose p and mask are given tile by tile.
+// select/keep/select_first.cuh, held_row.cuh and row_shares.cuh by themselves: one row, whose p and
+// mask are given tile by tile.
 #pragma once
 
 #include "tests/device/emulation/block.hpp"
@@ -19,5 +20,15 @@ inline constexpr int kFirstRowBytes =
 /// `by_place`: `keep` is asked about places too, or else `step` is 0. A block is that warp.
 emulation::Kernel first_by_warp_kernel(bool by_place);
 emulation::Kernel first_by_block_kernel(bool by_place);
+
+struct FirstKernel {
+  emulation::Kernel kernel;
+  int smem_bytes;
+};
+/// Of a row of up to 8192 tiles, by a block; p stays.
+FirstKernel first_held_kernel(bool by_place);
+/// Of shares of a row, each by the block with its number: row_bins are clear and have one range.
+FirstKernel count_share_kernel();
+FirstKernel decide_share_kernel(bool by_place);
 
 }  // namespace single
