@@ -180,8 +180,8 @@ Kernels token_kernels(const EstimateParts& parts) {
   if (step > 1) kernel.config.push_back(integer("kRowStride", step, "/predictor/estimate/q"));
   add_index(parts, kernel);
   add_token_operands(parts, kernel);
+  add_scores(parts, numbers_of_tokens(parts), kernel);  // few rows need none
   Kernels kernels = share_keys(parts, kernel);
-  add_scores(parts, numbers_of_tokens(parts), kernel);
   kernel.slots.push_back(kept_slot(parts.plan, parts.select));
   kernels.push_back(std::move(kernel));
   return kernels;

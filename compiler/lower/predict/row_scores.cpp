@@ -130,6 +130,7 @@ Kernels share_keys(const EstimateParts& parts, Kernel& estimate) {
   counts.header = "select/tokens/key_shares.cuh";
   counts.function = "count_row_scores";
   counts.grid = decided;
+  counts.slots.clear();
   std::erase_if(counts.config, [](const ConfigField& field) {
     return std::ranges::count(kFieldsOfShares, field.name) == 0;
   });

@@ -54,6 +54,7 @@ class TokenBlock {
                                       [](auto& share, int shares) { share.decide(shares); });
         return;
       }
+      if (block_index() >= kMostBlocks) return;  // as many as shares of few rows would ask for
     }
     const int rows = args_.attend.n_b * token_rows<Config>(args_);
     for (int number = block_index(); number < rows; number += kMostBlocks) {
