@@ -152,6 +152,23 @@ TEST(Sequences, BlocksTogetherWaitForTheSchedule) {
   }
 }
 
+/// Blocks of several sequences run at the same time and share scratch: none writes what another
+/// reads, though their sequences have other lengths.
+TEST(Sequences, BlocksTogetherHaveScratchOfTheirOwn) {
+  SequenceCase c;
+  c.n_h = 4, c.n_h_kv = 2, c.page_tokens = 64;
+  c.lengths = {{40, 700}, {70, 90}, {3, 300}, {65, 200}};
+  int asked = 0;
+  for (const Subject& subject : sequence_subjects()) {
+    const bool has_scratch = std::ranges::any_of(
+        subject.launch.slots, [](const WorkspaceSlot& slot) { return slot.name == "row_weights"; });
+    if (!has_scratch) continue;
+    ++asked;
+    expect_right(subject, c, kLateSequences, {.multiprocessors = 6, .together = true});
+  }
+  EXPECT_GT(asked, 0);
+}
+
 /// Logits that outgrow what came before, so that steps are worked out again.
 TEST(Sequences, ValuesOfAllKinds) {
   using numerics::Fill;

@@ -98,8 +98,11 @@ void add_softmax_scratch(const EstimateParts& parts, Kernel& kernel) {
   const bool has_planes = parts.keep.orders_tiles() || parts.keep.keeps_first;
   const int planes = has_planes ? softmax_planes(parts.keep.orders_tiles()) : 0;
   const int tile_bytes = (token_softmax_weights(parts.estimate) + planes) * kWordBytes;
-  kernel.slots.push_back(
-      {"row_weights", units(blocks, keep_k_tiles(parts.select), tile_bytes), false, region});
+  // Laid out for the longest sequence, of which kernels know the padded keys.
+  const std::string tiles =
+      is_uniform ? keep_k_tiles(parts.select)
+                 : ceil_divide("(" + padded_length(Tensor::kK) + ")", parts.estimate.tile_k);
+  kernel.slots.push_back({"row_weights", units(blocks, tiles, tile_bytes), false, region});
   kernel.slots.push_back({"next_estimate",
                           is_uniform ? "1" : units("1", "n_sequences + " + blocks, kWordBytes),
                           true, region});

@@ -289,13 +289,19 @@ class TokenSoftmaxConsumer {
     return args_.predict.row_weights +
            static_cast<long long>(args_.predict.softmax_blocks) * Shape::kPlaces *
                weights_of_place() +
-           static_cast<long long>(scratch()) * kPlanes * args_.predict.keep_k_tiles;
+           static_cast<long long>(scratch()) * kPlanes * scratch_tiles();
   }
   __device__ __forceinline__ int scratch() const {
     return has_sequences<Config>() ? smem_.control().scratch : block_index();
   }
   __device__ __forceinline__ int weights_of_place() const {
-    return args_.predict.keep_k_tiles * kWeightsOfTile;
+    return scratch_tiles() * kWeightsOfTile;
+  }
+  /// For which there is scratch. Blocks of all sequences share it, so that it is laid out for the
+  /// longest one.
+  __device__ __forceinline__ int scratch_tiles() const {
+    if constexpr (has_sequences<Config>()) return ceil_div(args_.predict.k_padded, Config::kTileK);
+    return args_.predict.keep_k_tiles;
   }
   static constexpr int kWeightsOfTile = Shape::kRunsOfTile * Config::kTileQ;
   static_assert(kWeightsOfTile % 64 == 0);
