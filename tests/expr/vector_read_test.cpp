@@ -1,5 +1,5 @@
 // Formulas that read the elements of a vector, which may lie side by side.
-#include "compiler/expr/parts/vector_read.hpp"
+#include "compiler/expr/vector_read.hpp"
 
 #include <gtest/gtest.h>
 
@@ -20,13 +20,13 @@ int rank_of(const std::string& text) {
   return vector_read_rank(result.expr, Variable::kIndexD);
 }
 
-TEST(vector_read, is_one_element_by_the_last_index) {
+TEST(VectorRead, IsOneElementByTheLastIndex) {
   EXPECT_EQ(rank_of("keys[k, index_d]"), 3);
   EXPECT_EQ(rank_of("keys[k // 2, index_d]"), 3);
   EXPECT_EQ(rank_of("squares[k % 64, index_d]"), 2);
 }
 
-TEST(vector_read, is_nothing_else) {
+TEST(VectorRead, IsNothingElse) {
   EXPECT_EQ(rank_of("keys[k, index_d] * 2.0"), 0);
   EXPECT_EQ(rank_of("keys[k, index_d + 1]"), 0);
   EXPECT_EQ(rank_of("keys[index_d, k]"), 0);

@@ -7,7 +7,7 @@
 #include "compiler/emit/cuda/hook_text.hpp"
 #include "compiler/emit/cuda/mask_hooks.hpp"
 #include "compiler/emit/cuda/score_hooks.hpp"
-#include "compiler/expr/parts/vector_read.hpp"
+#include "compiler/expr/vector_read.hpp"
 #include "compiler/lower/predict/keep.hpp"
 
 namespace lacuna {

@@ -2,10 +2,10 @@
 // the gate, and weights against a lagging maximum.
 #pragma once
 
+#include "attend/wgmma/consumers/gate_rows.cuh"
 #include "attend/wgmma/consumers/step_mask.cuh"
 #include "attend/wgmma/consumers/step_products.cuh"
 #include "attend/wgmma/consumers/tile_decision.cuh"
-#include "attend/wgmma/gates/row_gates.cuh"
 #include "pipeline/key_rows.cuh"
 
 namespace lacuna {

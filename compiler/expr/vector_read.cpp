@@ -1,4 +1,4 @@
-#include "compiler/expr/parts/vector_read.hpp"
+#include "compiler/expr/vector_read.hpp"
 
 #include <algorithm>
 #include <cstddef>
