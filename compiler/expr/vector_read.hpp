@@ -1,5 +1,5 @@
-// Formulas that read vectors: one element of a parameter, whose last index counts the elements of a
-// vector. Where these lie side by side, a kernel loads several at once.
+// Formulas that are one element of a parameter, whose last index counts the elements of a vector.
+// Where the elements of a vector lie side by side in memory, a kernel loads several at once.
 #pragma once
 
 #include "compiler/expr/expr.hpp"

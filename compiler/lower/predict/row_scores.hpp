@@ -10,9 +10,9 @@ namespace lacuna {
 void read_row_scores(const Plan& plan, Kernel& kernel);
 
 /// Of an estimate of tokens: the kernels of which blocks share few rows, made of the estimate's,
-/// which then reads what they leave (templates/select/tokens/key_shares.cuh): scores, and where
-/// blocks share the decision, too, how many tiles have which. None where rows have sums, or nothing
-/// but p is not enough.
+/// which then reads what they leave (templates/select/tokens/key_shares.cuh): scores; where blocks
+/// share the decision as well, also how many tiles have a score in each bin. None where rows have
+/// sums, or where `keep` reads more than p.
 Kernels share_keys(const EstimateParts& parts, Kernel& estimate);
 
 }  // namespace lacuna

@@ -1,7 +1,8 @@
-// Scores of a share of the keys by an index, for the few queries of a tile. Keys go from memory to
-// registers as the rows of a product, and the vectors of queries stand in shared memory as its
-// columns, eight index heads together. So a warp waits for nothing but its own keys, and each is
-// read once for all queries that have room.
+// Scores of a share of the keys by an index, for the few queries of a tile, by matrix products.
+// Keys are the rows of the left operand: they are loaded from memory straight to registers. Vectors
+// of queries, of eight index heads at a time, are the columns of the right operand, in shared
+// memory. So a warp waits for nothing but its own keys, and each is read once for all queries that
+// have room.
 //
 // Of 16 elements a lane has four neighbours, of keys and of queries alike, in the place of the two
 // pairs that the instruction names: a sum of products does not ask for an order.

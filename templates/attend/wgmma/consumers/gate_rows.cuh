@@ -1,6 +1,6 @@
-// What the 16-bit consumer of the wgmma family does with a gate of each head of a work tile
-// (attend/wgmma/gates/row_gates.cuh): the scores of a step that a head's gate leaves out are hidden
-// from its rows.
+// The gate of a work tile whose rows are those of several heads (attend/wgmma/gates/row_gates.cuh),
+// in the 16-bit consumer of the wgmma family: where the gate of a head leaves out a tile, the rows
+// of that head get no weight from it.
 #pragma once
 
 #include "attend/wgmma/consumers/consumer_state.cuh"
@@ -19,7 +19,7 @@ __device__ __forceinline__ void statistics_of_heads(const State& at, GateStatist
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
     tile_max[r] = maxima[r];
-    // NaN, of a row that has seen nothing and sees nothing here, is left out.
+    // A row that has seen no key and sees none here has a gap of NaN, which does not count.
     gap[r] = fmaxf(maxima[r] - at.row_gates.running_max[r], -kInfinity);
   }
   if constexpr (Config::kGateReadsTileMax) merge_rows_of_head(tile_max, rows);

@@ -32,7 +32,8 @@ struct RowGates<Config, true> {
   }
 };
 
-/// The largest over the rows of a head, of which there are so many side by side in a warp.
+/// Each row's x becomes the largest of all rows of its head. `rows`: of a head, side by side in the
+/// warp.
 __device__ __forceinline__ void merge_rows_of_head(float (&x)[2], int rows) {
   if (rows == kWarpRows) x[0] = x[1] = fmaxf(x[0], x[1]);
   for (int lanes = 4; lanes < 4 * smaller(rows, kWarpRows / 2); lanes *= 2) {
