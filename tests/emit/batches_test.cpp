@@ -37,6 +37,16 @@ std::string refusal(const SpecDocument& document, const char* target, BatchLayou
   return text;
 }
 
+/// Of a shipped spec with one attend, for sm_90a.
+Plan plan_of_batch(const std::string& name, BatchLayout batch) {
+  Diagnostics diagnostics;
+  const fs::path path = LACUNA_SOURCE_DIR "/specs/" + name + ".json";
+  const SpecDocument document = read_spec({path, test::read_file(path)}, diagnostics);
+  BuildOptions options;
+  options.batch = batch;
+  return make_plan(document, options, find_target("sm_90a").value(), diagnostics);
+}
+
 bool is_attend(const KernelLaunch& launch) {
   return launch.name == "attend" || launch.name == "attend_packed";
 }
@@ -88,12 +98,7 @@ TEST(Batches, BranchesTakeWgmma) {
 /// Where attend takes items of all sequences and kernels before it have a piece of the workspace
 /// for each, what attend needs lies in front of the pieces, once.
 TEST(Batches, ListsOfEachSequenceLieBehindTheSchedule) {
-  Diagnostics diagnostics;
-  const fs::path path = LACUNA_SOURCE_DIR "/specs/flexprefill.json";
-  const SpecDocument document = read_spec({path, test::read_file(path)}, diagnostics);
-  BuildOptions options;
-  options.batch = BatchLayout::kSequences;
-  const Plan plan = make_plan(document, options, find_target("sm_90a").value(), diagnostics);
+  const Plan plan = plan_of_batch("flexprefill", BatchLayout::kSequences);
   const LaunchProgram program = emit_launch_program(plan);
   const LaunchShape shape{.n_b = 7, .n_h = 8, .n_h_kv = 2, .n_q = 300, .n_k = 500};
   std::vector<std::int32_t> values(program.values.size());
@@ -123,12 +128,7 @@ TEST(Batches, ListsOfEachSequenceLieBehindTheSchedule) {
 /// Where a predictor lists tiles for each head, sequences of few queries are those of a second
 /// attend, with a schedule and boxes of its own; and the first is left out where all are.
 TEST(Batches, FewQueriesHaveAnAttendOfTheirOwn) {
-  Diagnostics diagnostics;
-  const fs::path path = LACUNA_SOURCE_DIR "/specs/topk-blocks.json";
-  const SpecDocument document = read_spec({path, test::read_file(path)}, diagnostics);
-  BuildOptions options;
-  options.batch = BatchLayout::kSequences;
-  const Plan plan = make_plan(document, options, find_target("sm_90a").value(), diagnostics);
+  const Plan plan = plan_of_batch("topk-blocks", BatchLayout::kSequences);
   const LaunchProgram program = emit_launch_program(plan);
   ASSERT_GE(program.launches.size(), 2U);
   const KernelLaunch& packed = program.launches.back();
@@ -164,12 +164,7 @@ TEST(Batches, FewQueriesHaveAnAttendOfTheirOwn) {
 TEST(Batches, GatesOfFewQueriesHaveAnAttendOfTheirOwn) {
   for (const auto& [name, least_sequences] :
        {std::pair{"bsfa", 1}, std::pair{"skip-softmax", 17}}) {
-    Diagnostics diagnostics;
-    const fs::path path = LACUNA_SOURCE_DIR "/specs/" + std::string(name) + ".json";
-    const SpecDocument document = read_spec({path, test::read_file(path)}, diagnostics);
-    BuildOptions options;
-    options.batch = BatchLayout::kPages;
-    const Plan plan = make_plan(document, options, find_target("sm_90a").value(), diagnostics);
+    const Plan plan = plan_of_batch(name, BatchLayout::kPages);
     const LaunchProgram program = emit_launch_program(plan);
     ASSERT_TRUE(plan.packed.has_value()) << name;
     const auto is_packed = [&](int sequences, int heads, int n_q) {
@@ -194,12 +189,7 @@ TEST(Batches, GatesOfFewQueriesHaveAnAttendOfTheirOwn) {
 /// Not where more than a list differs by head, nor where one kernel packs all.
 TEST(Batches, OtherSpecsHaveOneAttend) {
   for (const char* name : {"dense", "sparge", "quest", "external-mask"}) {
-    Diagnostics diagnostics;
-    const fs::path path = LACUNA_SOURCE_DIR "/specs/" + std::string(name) + ".json";
-    const SpecDocument document = read_spec({path, test::read_file(path)}, diagnostics);
-    BuildOptions options;
-    options.batch = BatchLayout::kPages;
-    const Plan plan = make_plan(document, options, find_target("sm_90a").value(), diagnostics);
+    const Plan plan = plan_of_batch(name, BatchLayout::kPages);
     EXPECT_FALSE(plan.packed.has_value()) << name;
     EXPECT_TRUE(emit_launch_program(plan).packed.fields.empty()) << name;
   }

@@ -14,8 +14,9 @@ bool has_made_lists(const Program& program) {
   return attend_of(program).list_indices >= 0 && find_op<Compact>(program) != nullptr;
 }
 
-/// Can rows hide what the gate leaves out for their head? Not where it stays in the denominator,
-/// nor where its statistics are asked of scores that a formula has made relative to a maximum.
+/// Can rows hide the tiles that the gate leaves out for their head? A hidden tile has no part in
+/// the denominator, so the gate has to skip exponentials. And the gate reads scores, which a score
+/// formula may have made relative to a maximum by then.
 bool can_gate_rows(const Attend& attend) { return attend.gate->skips_exp && attend.score.empty(); }
 
 /// Do lists and a gate say all that differs by head? Integers of a head have scales of its own, and
