@@ -8,6 +8,7 @@
 #include "base/math.cuh"
 #include "base/optional_field.cuh"
 #include "pipeline/batch_layout.cuh"
+#include "pipeline/tile_classes.cuh"
 
 namespace lacuna {
 
@@ -96,6 +97,18 @@ __device__ __forceinline__ void take_kept_tiles(Args& own, const Row& row) {
   move_by(predict.kept, row.b * predict.kept_stride);
 }
 
+/// What is known of the sequence's tiles (pipeline/tile_classes.cuh). Few queries are one query
+/// tile of them.
+template <class Config, class Args, class Row>
+__device__ __forceinline__ void take_tile_classes(Args& own, const Row& row) {
+  if constexpr (hides_rows<Config>()) own.attend.q_tiles = 1;
+  move_by(own.pairs.tile_classes, row.b * own.sequences.workspace_bytes);
+  // Each sequence has the words of one batch entry.
+  if constexpr (Config::kPairsVaryByBatch)
+    own.pairs.tile_classes +=
+        class_words<Config>(own, 0, 0, 0) - class_words<Config>(own, row.b, 0, 0);
+}
+
 /// Keys of a sequence of so many queries.
 template <class Config, class Args>
 __device__ __forceinline__ int key_tokens(const Args& args, int b, int queries) {
@@ -177,6 +190,7 @@ __device__ __forceinline__ decltype(auto) args_of_work_tile(const Args& args, co
     take_token_counts<Config>(own, queries, key_tokens<Config>(args, row.b, queries));
     take_orders<Config>(own, row.q_begin);
     if constexpr (!packs_heads<Config>()) own.attend.q_tiles = row.q_tiles;
+    if constexpr (asks_pairs<Config>()) take_tile_classes<Config>(own, row);
     if constexpr (hides_rows<Config>()) {
       take_kept_tiles<Config>(own, row);
     } else if constexpr (Config::kGathers) {

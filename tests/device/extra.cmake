@@ -335,7 +335,10 @@ foreach(arch sm_100a sm_90a)
   device_kernel(tests/device/specs/pair-mask.json 128 f16 ${arch})
   device_kernel(tests/device/specs/pair-gate.json 64 bf16 ${arch})
   device_kernel(tests/device/specs/pair-lists.json 64 bf16 ${arch})
+  device_kernel(tests/device/specs/neighbour-tiles.json 64 bf16 ${arch})
 endforeach()
+device_kernel(tests/device/specs/neighbour-tiles.json 64 f16 sm_100a pages)
+device_kernel(tests/device/specs/neighbour-tiles.json 64 bf16 sm_90a sequences)
 
 # Masks with conditions on distance, key or query alone; heads of sequences share warps, and so are asked for each pair.
 foreach(arch sm_100a sm_90a)

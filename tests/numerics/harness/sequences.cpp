@@ -93,7 +93,8 @@ const std::vector<std::string>& tiled_sequence_variants() {
                                     "int8-dilated",
                                     "int8-tile-gate",
                                     "int8-lists-64x64-e4m3-unmasked",
-                                    "natten"};
+                                    "natten",
+                                    "neighbour-tiles"};
     for (const std::string& name : narrow_list_names())
       if (name.starts_with("lists-")) all.push_back(name);
     return all;

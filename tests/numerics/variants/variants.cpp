@@ -275,17 +275,18 @@ const std::vector<std::string>& variant_names() {
 
 const std::vector<std::string>& predicted_names() {
   static const std::vector<std::string> names = {
-      "sparge",        "sparge-topk",    "sparge-video",     "similar-mass",
-      "dilated-union", "topk-blocks",    "minference-block", "flexprefill",
-      "moba-blocks",   "streaming",      "seer-attention",   "quest",
-      "sampled-rows",  "bands",          "columns-of-pairs", "radial",
-      "sliding-tile",  "bigbird",        "relmax",           "flashprefill",
-      "subblock",      "uneven-cells",   "cascade",          "integer-softmax",
-      "integer-sums",  "joined-steps",   "twilight",         "deepseek-indexer",
-      "index-tiles",   "index-rows",     "latent-index",     "xattention",
-      "sale",          "fg-attn-cached", "fg-attn-pooled",   "minference-vertical-slash",
-      "pair-lists",    "strided-lists",  "columns-previous", "columns-pooled",
-      "shared-heads",  "score-rule",     "long-columns",     "columns-of-scores"};
+      "sparge",         "sparge-topk",    "sparge-video",     "similar-mass",
+      "dilated-union",  "topk-blocks",    "minference-block", "flexprefill",
+      "moba-blocks",    "streaming",      "seer-attention",   "quest",
+      "sampled-rows",   "bands",          "columns-of-pairs", "radial",
+      "sliding-tile",   "bigbird",        "relmax",           "flashprefill",
+      "subblock",       "uneven-cells",   "cascade",          "integer-softmax",
+      "integer-sums",   "joined-steps",   "twilight",         "deepseek-indexer",
+      "index-tiles",    "index-rows",     "latent-index",     "xattention",
+      "sale",           "fg-attn-cached", "fg-attn-pooled",   "minference-vertical-slash",
+      "pair-lists",     "strided-lists",  "columns-previous", "columns-pooled",
+      "shared-heads",   "score-rule",     "long-columns",     "columns-of-scores",
+      "neighbour-tiles"};
   return names;
 }
 

@@ -1,5 +1,5 @@
-// Masks that read tensors for each pair of tokens, or for tokens in no order: what bounds of a tile
-// cannot tell, its pairs do (Attend::pairs).
+// Masks that read tensors for each pair of tokens, or for tokens in no order, or that compare
+// remainders: what bounds of a tile cannot tell, its pairs do (Attend::pairs, Select::pairs).
 #include "tests/numerics/variants/variant_parts.hpp"
 
 namespace lacuna::numerics {
@@ -29,6 +29,15 @@ constexpr const char* kPairLists = R"({"version": 1, "name": "pair-lists",
              "of_key": {"type": "i32", "shape": "[n_k]", "doc": "document of a key"},
              "window": {"type": "i32", "shape": "[heads]", "doc": "keys before a tile"}},
   "predictor": {"tile": {"q": 128, "k": 128}, "keep": "j == 0 or q0 - k1 < window"},
+  "tile": {"k": 64}})";
+
+constexpr const char* kNeighbourTiles = R"({"version": 1, "name": "neighbour-tiles",
+  "attention": {"mask": "abs(q % width - k % width) <= reach"},
+  "params": {"width": {"type": "i32", "shape": "scalar", "doc": "tokens of a row of an image"},
+             "reach": {"type": "i32", "shape": "[heads]", "doc": "columns to the side"},
+             "ratio": {"shape": "[heads]", "doc": "of the visible tiles"}},
+  "predictor": {"tile": {"q": 128, "k": 128}, "estimate": {"q": "mean", "k": "mean"},
+                "keep": "rank < ratio * visible"},
   "tile": {"k": 64}})";
 
 /// Runs of tokens of one document, which come in no order.
@@ -125,6 +134,24 @@ void make_pair_lists(Variant& v, Random& random) {
   keep_window_of_tiles(v, random);
 }
 
+/// Rows of an image that are longer than a tile, and columns close to each other: tiles in between
+/// have no visible pair, and are none of those that are counted and ranked.
+void make_neighbour_tiles(Variant& v, Random& random) {
+  const int width = 260 + static_cast<int>(uniform(random, 0, 200));
+  v.params.push_back({"width", true, {static_cast<double>(width)}, {}});
+  const auto reach = head_count(v, "reach", random, 0, 30);
+  const auto ratio = head_param(v, "ratio", random, 0.2, 0.9);
+  v.problem.mask = [=](int q, int k, int h, int) {
+    return std::abs(q % width - k % width) <= static_cast<int>(reach[static_cast<std::size_t>(h)]);
+  };
+  v.predictor = oracle::Predictor{};
+  v.predictor->tile_q = v.predictor->tile_k = 128;
+  v.predictor->estimate = oracle::EstimateRule{};
+  v.predictor->keep = [=](const oracle::TileFacts& t) {
+    return t.rank < ratio[static_cast<std::size_t>(t.tile.h)] * t.visible;
+  };
+}
+
 }  // namespace
 
 std::string pair_spec(const std::string& name) {
@@ -132,6 +159,7 @@ std::string pair_spec(const std::string& name) {
   if (name == "pair-mask") return kPairMask;
   if (name == "pair-gate") return kPairGate;
   if (name == "pair-lists") return kPairLists;
+  if (name == "neighbour-tiles") return kNeighbourTiles;
   return "";
 }
 
@@ -140,6 +168,7 @@ bool make_pairs_variant(const std::string& name, Variant& v, Random& random) {
   if (name == "pair-mask") return make_pair_mask(v, random), true;
   if (name == "pair-gate") return make_pair_gate(v, random), true;
   if (name == "pair-lists") return make_pair_lists(v, random), true;
+  if (name == "neighbour-tiles") return make_neighbour_tiles(v, random), true;
   return false;
 }
 

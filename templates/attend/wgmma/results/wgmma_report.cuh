@@ -47,14 +47,17 @@ __device__ __forceinline__ WorkTile row_of_head(const WorkTile& row, int h) {
   return own;
 }
 
-/// Is a tile visited for a head of a work tile: kept by it, if there are lists, and visible by the
-/// bounds of the mask? `args`: of the work tile.
+/// Is a tile visited for a head of a work tile: kept by it, if there are lists, and visible by its
+/// pairs, if they were asked, or by the bounds of the mask? `args`: of the work tile.
 template <class Config, class Hooks, class Args>
 __device__ __forceinline__ bool visits_tile(const Args& args, const SequenceTile& row, int h,
                                             int j) {
   bool visits = true;
   if constexpr (hides_rows<Config>()) visits = keeps_tile<Config>(args, row, h, j);
-  if constexpr (Config::kHasMask) {
+  if constexpr (asks_pairs<Config>()) {
+    const ClassWords known = read_classes<Config>(args, row.b, h, row.i, j / 32);
+    visits = visits && (known.visible >> j % 32 & 1u) != 0;
+  } else if constexpr (Config::kHasMask) {
     const int k0 = j * Config::kTileK, k1 = smaller(k0 + Config::kTileK, args.attend.n_k) - 1;
     visits = visits && Hooks::tile_visible(args, row.q0, row.q1, k0, k1, h, row.b);
   }
