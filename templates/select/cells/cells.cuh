@@ -4,7 +4,8 @@
 // A product of matrices whose rows are several query tiles of a head, along the keys once: of each
 // row and key tile there remain the log-sum of its logits and what they are reduced to, in scratch
 // memory. Then each row has its log-sum-exp, each tile of a query tile its p, and warps decide
-// short work tiles, a query tile each, or the block one after the other.
+// short work tiles, a query tile each, or the block one after the other. The products of few rows
+// have been made by blocks that share the keys (cell_shares.cuh).
 //
 // Stages: cp.async, kStages - 1 parts ahead. A part's barrier says both that all its bytes are
 // there and that nobody reads the stage of the part before, which is loaded next.
@@ -14,6 +15,7 @@
 #include "select/cells/cell_loader.cuh"
 #include "select/cells/cell_product.cuh"
 #include "select/cells/cell_reduce.cuh"
+#include "select/cells/cell_rows.cuh"
 #include "select/cells/cell_shape.cuh"
 #include "select/tokens/token_logits.cuh"
 #include "select/tokens/token_reduce.cuh"
@@ -30,6 +32,9 @@ class CellBlock {
   using Sums = typename Product::Sums;
   using Numbers = CellNumbers<Config>;
   using Largest = RowLargest<Config>;
+  using Few = FewCellRows<Config>;
+  static_assert(Shape::kTailOffset + static_cast<int>(sizeof(typename Shape::Tail)) <=
+                Config::kSmemBytes);
   /// About, on the whole GPU; few rows that wait for others do better with all heads at a time.
   static constexpr int kBlocksAtOnce = Config::kCellsAreMeans ? kMostBlocks : 256;
 
@@ -45,9 +50,13 @@ class CellBlock {
     const int groups = args_.attend.n_b * args_.attend.n_h * groups_of_head;
     for (int number = block_index(); number < groups; number += kMostBlocks) {
       locate(number, groups_of_head);
-      multiply();
-      __syncthreads();
-      find_offsets();
+      if (has_few_cell_rows<Config>(args_)) {
+        take_few_rows();
+      } else {
+        multiply();
+        __syncthreads();
+        find_offsets();
+      }
       __syncthreads();
       decide();
     }
@@ -215,25 +224,7 @@ class CellBlock {
       take_largest(scores, half, row, left, Largest(tail_).of_lane(warp_, set, half, lane_index()));
       return;
     }
-    constexpr int kTile = Shape::kTileColumns;
-    constexpr int kBlocksOfTile = kTile < 8 ? 1 : kTile / 8;
-    constexpr int kLanes = kTile < 8 ? larger(kTile / 2, 1) : 4;  // of a tile
-    constexpr int kNumbers = kTile == 1 ? 1 : 2 * kBlocksOfTile;  // of a lane
-#pragma unroll
-    for (int n = 0; n < Shape::kBlocks; n += kBlocksOfTile) {
-#pragma unroll
-      for (int begin = 0; begin < 2 * kBlocksOfTile; begin += kNumbers) {
-        float numbers[kNumbers];
-#pragma unroll
-        for (int m = 0; m < kNumbers; ++m)
-          numbers[m] = scores[n + m / 2][half * 2 + (begin + m) % 2];
-        const TileSums tile = reduce_cells<Config, kLanes>(numbers);
-        const int j = (n * 8 + begin) / kTile;
-        if (lane_index() % kLanes != n / kBlocksOfTile % kLanes || j >= left) continue;
-        if constexpr (Shape::kHasLogSums) row[j] = tile.log_sum;
-        if constexpr (Shape::kHasLogits) row[Shape::kLogitsPlane * tiles() + j] = tile.logits;
-      }
-    }
+    put_tiles<Config>(scores, half, row, left, Shape::kLogitsPlane * tiles());
   }
 
   __device__ __forceinline__ void take_largest(const Scores& scores, int half, float* row, int left,
@@ -291,6 +282,14 @@ class CellBlock {
       }
       if (lane_index() == 0) tail_.offset[r] = offset;
     }
+  }
+
+  /// Of few rows, whose numbers other blocks have left.
+  __device__ __forceinline__ void take_few_rows() const {
+    const Logits logits(args_, group_);
+    Few::take_rows(
+        args_, group_, tail_.offset, [&](int number) { return plane(number); },
+        [&](const KeepRow& row, int j) { return has_values(logits, row, j); }, tail_.select.reduce);
   }
 
   // work tiles
