@@ -8,7 +8,7 @@
 #include "args/predict_args.cuh"
 #include "base/math.cuh"
 #include "loader/stored_rows.cuh"
-#include "pipeline/begin_kernel.cuh"
+#include "prepare/begin_kernel.cuh"
 #include "select/pooled/row_scores.cuh"
 #include "shared/prepare_block.cuh"
 
