@@ -58,4 +58,8 @@ Scalar evaluate(const Expr& expr, const Bindings& bindings) {
   return values[count - 1];
 }
 
+bool holds(const Expr& expr, const Bindings& bindings, bool otherwise) {
+  return expr.empty() ? otherwise : evaluate(expr, bindings).boolean;
+}
+
 }  // namespace lacuna

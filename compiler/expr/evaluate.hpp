@@ -30,5 +30,7 @@ struct Bindings {
 
 /// The value of a non-empty expression. All operators are total: nothing it computes can fault.
 Scalar evaluate(const Expr& expr, const Bindings& bindings);
+/// Of a condition; one that is not given has the value `otherwise`.
+bool holds(const Expr& expr, const Bindings& bindings, bool otherwise);
 
 }  // namespace lacuna

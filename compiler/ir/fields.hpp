@@ -181,7 +181,8 @@ struct Fields<Estimate> {
                  Attribute{"temperature", &Estimate::temperature},
                  Attribute{"dims", &Estimate::dims},
                  Attribute{"tile_q", &Estimate::tile_q},
-                 Attribute{"tile_k", &Estimate::tile_k}};
+                 Attribute{"tile_k", &Estimate::tile_k},
+                 Attribute{"pairs", &Estimate::pairs}};
 };
 
 template <>
@@ -197,7 +198,8 @@ struct Fields<Select> {
                                            Formula{"mask", &Select::mask, Site::kMask},
                                            Attribute{"tile_q", &Select::tile_q},
                                            Attribute{"tile_k", &Select::tile_k},
-                                           Attribute{"shared_heads", &Select::shared_heads}};
+                                           Attribute{"shared_heads", &Select::shared_heads},
+                                           Attribute{"pairs", &Select::pairs}};
 };
 
 template <>

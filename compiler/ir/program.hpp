@@ -172,8 +172,9 @@ bool operator==(const Project& a, const Project& b);
 ///                 index_weight(g, r) * max(0, sum over d of index_q(g, r, d) * index_k(c, d))
 /// whose vectors are rounded to the program's dtype; without index_weight weights are 1.
 /// With `from` nothing is compared: a tile has one pair, its logit is temperature * from(i, j). A
-/// column is visible to a row if attention.mask leaves some pair of their tokens visible (decided
-/// by interval analysis for summaries and cells, by the mask itself for single tokens).
+/// column is visible to a row if attention.mask leaves some pair of their tokens visible. For
+/// summaries and cells interval analysis decides that and, with `pairs`, what it leaves open the
+/// mask of each pair; for single tokens the mask itself.
 ///   logit(r, c) = temperature * scale * dot(r, c)         over visible, not excluded columns only
 /// 8 and 4 bits: dot = integer dot * q_scale * k_scale + row_bias[r] + column_bias[c].
 ///   weight(r, c) = logit                                  kNone
@@ -213,6 +214,7 @@ struct Estimate {
   float scale = 0, temperature = 1;
   std::string dims;  ///< bands of the head dimension that have a part in dot; "" all (bands.hpp)
   int tile_q = 0, tile_k = 0;
+  bool pairs = false;  ///< what the classifier leaves open about a column, its pairs decide
   bool is_given() const { return !from.empty(); }
   bool is_indexed() const { return index_heads > 0; }
 };
@@ -233,6 +235,7 @@ struct Select {
   TileClassifier classifier;  ///< of mask; derived
   int tile_q = 0, tile_k = 0;
   bool shared_heads = false;  ///< each head gets the union over its KV head's query heads
+  bool pairs = false;         ///< what the classifier leaves open about a tile, its pairs decide
 };
 bool operator==(const Select& a, const Select& b);
 

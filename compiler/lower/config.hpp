@@ -36,6 +36,9 @@ ConfigField split_kv_field(const AttendPlan& chosen);
 /// Of who reads the classes of tiles that their pairs decide about (lower/predict/pairs.cpp); none
 /// where bounds do.
 void add_pair_fields(const Attend& attend, std::vector<ConfigField>& fields);
+/// The same of a kernel that decides about the tiles of `select`: which tiles of attend are in one.
+/// It asks the pairs of cells itself, and those of gathered columns.
+void add_pair_fields(const Attend& attend, const Select& select, std::vector<ConfigField>& fields);
 /// Of who writes a row's results; only where they differ from plain softmax with a natural lse.
 void add_weight_kind(const Attend& attend, std::vector<ConfigField>& fields);
 void add_row_end_fields(const Attend& attend, std::vector<ConfigField>& fields);

@@ -11,7 +11,7 @@ namespace {
 /// In launch order.
 constexpr Kernels (*kLowerings[])(const Plan&) = {
     lower_permute,        lower_means,     lower_statistics,  lower_prepare, lower_bounds,
-    lower_prepare_values, lower_steps,     lower_pairs,       lower_compact, lower_attend,
+    lower_prepare_values, lower_pairs,     lower_steps,       lower_compact, lower_attend,
     lower_combine,        lower_unpermute, lower_merge_branch};
 
 /// A slot that several kernels name, and the sizes that they give it.

@@ -14,8 +14,8 @@ Kernels lower_statistics(const Plan& plan);      ///< of smooth, quantise_values
 Kernels lower_prepare(const Plan& plan);         ///< of summarise, similarity, quantise, project
 Kernels lower_bounds(const Plan& plan);          ///< of summarise, where it makes bounds
 Kernels lower_prepare_values(const Plan& plan);  ///< of quantise_values
+Kernels lower_pairs(const Plan& plan);           ///< of attend's tiles, where their pairs are asked
 Kernels lower_steps(const Plan& plan);           ///< of estimate and select, step by step
-Kernels lower_pairs(const Plan& plan);           ///< of attend, where it asks pairs of tiles first
 Kernels lower_compact(const Plan& plan);
 Kernels lower_attend(const Plan& plan);
 Kernels lower_combine(const Plan& plan);

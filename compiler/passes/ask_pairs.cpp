@@ -2,11 +2,15 @@
 // a tile then do not tell whether one of its pairs is visible; nor do they where the mask compares
 // remainders, such as the columns of an image: of neighbourhoods of 13 x 13 in an image of 64 x 64
 // they leave all 2048 tiles of 128 x 64, of which 442 have a visible pair. For such masks this pass
-// sets Attend::pairs: the mask of the pairs is evaluated first, and attend visits only tiles that
-// have a visible pair. On a GPU a kernel before attend does this, once for all heads and batch
-// entries that have the same mask; on the CPU it is done for each tile before its visit. In a batch
-// of sequences it is done for each of them, but by wgmma, whose schedule knows no tiles, bounds are
-// all there is (passes/target/choose_wgmma.cpp).
+// sets `pairs` of attend, selects and estimates: the mask of the pairs is evaluated first, attend
+// visits only tiles that have a visible pair, and a predictor counts and ranks no others. On a GPU
+// a kernel at the begin of a launch does this, once for all heads and batch entries that have the
+// same mask; on the CPU attend does it for each tile before its visit. In a batch of sequences it
+// is done for each of them, but for attend by wgmma without lists, whose schedule knows no tiles:
+// there bounds are all that there is (passes/target/choose_wgmma.cpp).
+//
+// A cell of an estimate, or a column whose keys are gathered, is no tile of attend: whether it has
+// a visible pair is asked where it is compared.
 //
 // This costs less than it saves wherever rows have more than a few tiles. A tile without a visible
 // pair is evaluated in whole, but neither of its products is computed. A tile of visible pairs
@@ -50,6 +54,10 @@ Program ask_pairs(Program program, const PassContext& context) {
   const std::vector<std::string> names = open_reads(attend.mask);
   const std::string loose = names.empty() ? loose_part(attend.mask) : "";
   if (names.empty() && loose.empty()) return program;
+  for (Node& node : program.nodes) {
+    if (auto* select = std::get_if<Select>(&node.op)) select->pairs = true;
+    if (auto* estimate = std::get_if<Estimate>(&node.op)) estimate->pairs = true;
+  }
   const std::string against = objection(program, attend);
   attend.pairs = against.empty();
   context.attend.pairs = {

@@ -54,7 +54,7 @@ class RandomSpec {
     const std::string steps = predicts ? predictor.text() : "";
     const bool gates = !sums && !predictor.gathers() && random_.chance(30);
     std::string body;
-    // Where a predictor asks which pairs are visible, bounds of tiles have to say exactly that.
+    // Where a predictor asks which pairs are visible, it has to be known exactly.
     add(body, "attention", attention(predictor.asks_pairs(), sums), "\n ");
     add(body, "predictor", steps, "\n ");
     if (gates) add(body, "gate", gate(), "\n ");
@@ -67,7 +67,7 @@ class RandomSpec {
     const std::string tiles = tile(predicts, is_ordered, may_descend);
     if (!tiles.empty()) add(body, "tile", "{" + tiles + "}", "\n ");
     if (!predicts && random_.chance(6)) add(body, "mask", "\"external\"", "\n ");
-    if (!predictor.asks_pairs() && random_.chance(6)) add(body, "permute", "\"external\"", "\n ");
+    if (random_.chance(6)) add(body, "permute", "\"external\"", "\n ");
     return "{\"version\": 1, \"name\": \"random\"" + parameters(body) +
            (body.empty() ? "" : ",\n " + body) + "}\n";
   }
@@ -131,8 +131,12 @@ class RandomSpec {
     return kMasks;
   }
 
-  /// `is_exact`: one of those above.
+  /// `is_exact`: one of those above, or one of which bounds say so little that pairs are asked.
   std::string mask(bool is_exact) {
+    static const std::vector<std::string> kAskedMasks = {
+        "(q - k) % stride == 0 or q - k < window",         "q // limit % 2 == k // stride % 2",
+        "hash(limit, q // 64) >> (k // 32 & 31) & 1 == 1", "pairs[q, k] < limit or k == q",
+        "document[h, k] == group[q] and k <= q",           "group[q // 64] % 3 == k // 64 % 3"};
     static const std::vector<std::string> kMasks = {
         "doc_q[b, q] == doc_k[b, k]",
         "doc_q[b, q] == doc_k[b, k] and k <= q",
@@ -144,7 +148,7 @@ class RandomSpec {
         "pairs[q, k] < limit or k == q",
         "level[k] < tau and k <= q + window",
         "abs(q * n_k - k * n_q) < window * n_q"};
-    if (is_exact) return random_.pick(exact_masks());
+    if (is_exact) return random_.pick(random_.chance(60) ? exact_masks() : kAskedMasks);
     if (random_.chance(25)) return formula(Site::kMask, random_.chance(70) ? 2 : 3);
     return random_.chance(40) ? random_.pick(exact_masks()) : random_.pick(kMasks);
   }

@@ -195,12 +195,17 @@ TEST(Batches, OtherSpecsHaveOneAttend) {
   }
 }
 
-/// What bounds say little of: each sequence is asked in the mma family, none by wgmma.
+/// What bounds say little of: each sequence is asked in the mma family; by wgmma only for lists,
+/// before a predictor makes them.
 TEST(Batches, PairsAreAskedWhereAKernelKnowsTiles) {
   Diagnostics diagnostics;
-  const SpecDocument document =
-      read_spec({"x", R"({"version": 1, "name": "x", "attention": {"mask": "q % 24 == k % 24"}})"},
-                diagnostics);
+  const auto with_mask = [&](const std::string& rest) {
+    return read_spec(
+        {"x",
+         R"({"version": 1, "name": "x", "attention": {"mask": "q % 24 == k % 24"})" + rest + "}"},
+        diagnostics);
+  };
+  const SpecDocument document = with_mask("");
   BuildOptions options;
   options.batch = BatchLayout::kSequences;
   const Plan mma = make_plan(document, options, find_target("sm_80").value(), diagnostics);
@@ -212,6 +217,13 @@ TEST(Batches, PairsAreAskedWhereAKernelKnowsTiles) {
   EXPECT_FALSE(attend_of(wgmma.program).pairs);
   EXPECT_EQ(wgmma.attend.pairs.reason,
             "a batch of sequences by wgmma: no kernel knows its tiles before attend");
+  const SpecDocument predicts =
+      with_mask(R"(, "predictor": {"tile": {"q": 128, "k": 64}, "keep": "j <= visible // 2"})");
+  const LaunchProgram lists =
+      emit_launch_program(make_plan(predicts, options, find_target("sm_90a").value(), diagnostics));
+  ASSERT_GE(lists.launches.size(), 3U);
+  EXPECT_EQ(lists.launches[0].name, "pairs");
+  EXPECT_EQ(lists.launches[1].name, "select");
 }
 
 }  // namespace

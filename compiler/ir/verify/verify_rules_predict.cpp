@@ -239,6 +239,11 @@ constexpr OpRule<Select> kSelect[] = {
               (s.within < 0 || s.joins < 0) &&
               (estimate == nullptr || estimate->within == s.within);
      }},
+    {"pairs are those of a mask, and its estimate asks them too",
+     [](const Program& p, const Node&, const Select& s) {
+       const Estimate* estimate = estimate_of(p, s);
+       return (!s.pairs || !s.mask.empty()) && (estimate == nullptr || estimate->pairs == s.pairs);
+     }},
     {"keep is given; keep and mask yield bool",
      [](const Program&, const Node&, const Select& s) {
        return !s.keep.empty() && yields(s.keep, ExprType::kBool) && yields(s.mask, ExprType::kBool);

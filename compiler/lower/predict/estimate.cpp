@@ -88,6 +88,9 @@ Kernels lower_estimate(const Plan& plan, const PredictStep& step) {
 }
 
 void add_step(const Plan& plan, const PredictStep& step, Kernel& kernel) {
+  const Attend& attend = attend_of(plan.program);
+  add_pair_fields(attend, *step.select, kernel.config);
+  if (attend.pairs) kernel.operands.push_back("tile_classes");
   if (step.select->within >= 0 || step.select->joins >= 0) kernel.operands.push_back("kept_before");
   if (step.select == last_step(plan.program).select) return;
   kernel.name += "_before";

@@ -28,6 +28,15 @@ void add_pair_fields(const Attend& attend, std::vector<ConfigField>& fields) {
   fields.push_back(boolean("kPairsVaryByHead", uses(attend.mask, Variable::kH), kMask));
 }
 
+void add_pair_fields(const Attend& attend, const Select& select, std::vector<ConfigField>& fields) {
+  if (!select.pairs) return;
+  fields.push_back(boolean("kAsksCells", true, "/attention/mask"));
+  if (!attend.pairs) return;
+  add_pair_fields(attend, fields);
+  fields.push_back(integer("kClassQ", attend.tile_q, "/tile/q"));
+  fields.push_back(integer("kClassK", attend.tile_k, "/tile/k"));
+}
+
 Kernels lower_pairs(const Plan& plan) {
   const Attend& attend = attend_of(plan.program);
   if (!attend.pairs) return {};

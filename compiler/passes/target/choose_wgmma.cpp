@@ -269,9 +269,9 @@ void widen_gate(Gate& gate, const PassContext& context) {
 }
 
 /// In a batch of sequences attend itself finds its tiles, so that no kernel before it can evaluate
-/// the mask of their pairs.
+/// the mask of their pairs; but for lists, which are made of these.
 void leave_pairs(Attend& attend, const Program& program, AttendPlan& plan) {
-  if (!attend.pairs || program.batch == BatchLayout::kUniform) return;
+  if (!attend.pairs || program.batch == BatchLayout::kUniform || attend.list_indices >= 0) return;
   attend.pairs = false;
   plan.pairs = {false, Origin::kDerived,
                 "a batch of " + std::string(name_of(program.batch)) +

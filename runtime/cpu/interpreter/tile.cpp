@@ -113,10 +113,6 @@ Worker::Worker(const Job& job)
   bindings.set(Variable::kNJ, job.k_tiles);
 }
 
-bool holds(const Expr& expr, const Bindings& bindings, bool otherwise) {
-  return expr.empty() ? otherwise : evaluate(expr, bindings).boolean;
-}
-
 WorkTile begin_row(const Job& job, HeadIndex head, int i, Worker& worker) {
   const HostArgs& args = job.args;
   WorkTile row{head, {head.b, head.h / (args.n_h / args.n_h_kv)}, i, i * job.attend.tile_q, 0};

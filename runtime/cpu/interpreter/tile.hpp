@@ -57,9 +57,6 @@ struct Worker {
   std::vector<bool> gated;    ///< by row
 };
 
-/// An expression that is not given has the value `otherwise`.
-bool holds(const Expr& expr, const Bindings& bindings, bool otherwise);
-
 /// Loads the queries, and forgets the rows before.
 WorkTile begin_row(const Job& job, HeadIndex head, int i, Worker& worker);
 

@@ -22,9 +22,6 @@ Lists compact(const Array& bits, const Compact& op, const HostArgs& args,
   const int q_tiles = ceil_div(args.n_q, op.tile_q), k_tiles = ceil_div(args.n_k, op.tile_k);
   Lists lists{make_array(Element::kI32, args.n_b, args.n_h, q_tiles, k_tiles),
               make_array(Element::kI32, args.n_b, args.n_h, q_tiles)};
-  const auto holds = [](const Expr& expr, const Bindings& bindings) {
-    return expr.empty() || evaluate(expr, bindings).boolean;
-  };
   const std::int64_t items = bits.head_count() * q_tiles;
   parallel_for(args.threads, worker_count(args.threads, items), items,
                [&](std::int64_t item, std::size_t) {
@@ -43,8 +40,9 @@ Lists compact(const Array& bits, const Compact& op, const HostArgs& args,
                  for (int j = 0; j < k_tiles; ++j) {
                    if (!is_kept(words, j * op.tile_k / op.keep_k)) continue;
                    bind_tile(op, args, i, j, bindings);
-                   if (!holds(op.classifier.may, bindings)) continue;
-                   const std::uint32_t flag = holds(op.classifier.must, bindings) ? 0U : kMaskFlag;
+                   if (!holds(op.classifier.may, bindings, true)) continue;
+                   const bool is_full = holds(op.classifier.must, bindings, true);
+                   const std::uint32_t flag = is_full ? 0U : kMaskFlag;
                    list[count++] = static_cast<std::int32_t>(static_cast<std::uint32_t>(j) | flag);
                  }
                  *at<std::int32_t>(lists.counts, head, i) = count;

@@ -28,8 +28,9 @@ struct EstimateJob {
   const Array *exact_q = nullptr, *exact_k = nullptr;
   const Array* previous_lse = nullptr;
   const Array *similar_q = nullptr, *similar_k = nullptr;
-  const Array* within = nullptr;  ///< bits of the step before
-  Element dtype = Element::kF32;  ///< of the Program: what index vectors are rounded to
+  const Array* within = nullptr;   ///< bits of the step before
+  const Array* visible = nullptr;  ///< with Estimate::pairs: visible_tiles (visible_pairs.hpp)
+  Element dtype = Element::kF32;   ///< of the Program: what index vectors are rounded to
 
   int q_tiles() const { return ceil_div(args.n_q, op.tile_q); }
   int k_tiles() const { return ceil_div(args.n_k, op.tile_k); }

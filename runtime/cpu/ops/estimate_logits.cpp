@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "runtime/cpu/ops/estimate.hpp"
+#include "runtime/cpu/ops/visible_pairs.hpp"
 
 namespace lacuna::predict {
 namespace {
@@ -11,10 +12,6 @@ constexpr int kBlockColumns = 64;  ///< about as many columns at once
 
 /// What the rows of a query tile see of a key tile.
 enum Sight : std::uint8_t { kNothing, kSomething, kEverything };
-
-bool holds(const Expr& expr, const Bindings& bindings, bool otherwise) {
-  return expr.empty() ? otherwise : evaluate(expr, bindings).boolean;
-}
 
 void bind_tile(Bindings& bindings, TokenRange q, TokenRange k) {
   bindings.set(Variable::kQ0, q.first);
@@ -70,9 +67,11 @@ void bind_place(const Pass& pass, int j) {
   pass.bindings.set(Variable::kJ, j);
 }
 
+/// Has the tile no part in the pass, although its bounds say that it is visible?
 bool is_excluded(const Pass& pass, int j) {
   const EstimateJob& job = pass.job;
   if (pass.is_reference()) return false;
+  if (job.visible && !is_visible(*job.visible, pass.head, pass.i, j)) return true;
   if (job.within && !has_bit(*job.within, pass.head, pass.i, j)) return true;
   if (job.op.exclude.empty()) return false;
   bind_place(pass, j);
@@ -110,7 +109,9 @@ bool sees(const Pass& pass, TokenRange q, TokenRange k) {
   const Estimate& op = pass.job.op;
   if (q.first < q.last || k.first < k.last) {
     bind_tile(pass.bindings, q, k);
-    return classify(pass) != kNothing;
+    const Sight sight = classify(pass);
+    if (sight != kSomething || !op.pairs) return sight != kNothing;
+    return has_visible_pair(op.mask, q.first, q.last, k.first, k.last, pass.bindings);
   }
   pass.bindings.set(Variable::kQ, q.first);
   pass.bindings.set(Variable::kK, k.first);

@@ -6,6 +6,7 @@
 
 #include "runtime/cpu/ops/ops.hpp"
 #include "runtime/cpu/ops/select.hpp"
+#include "runtime/cpu/ops/visible_pairs.hpp"
 
 namespace lacuna {
 namespace {
@@ -144,7 +145,7 @@ class OpsBeforeAttend {
 
   Array input(std::string_view name) const;
   Array select(const Select& op);
-  EstimateJob estimate_job(const Estimate& op);
+  EstimateJob estimate_job(const Estimate& op, const Array* visible);
 
   const Program& program_;
   const HostArgs& caller_;
@@ -167,7 +168,7 @@ Array OpsBeforeAttend::input(std::string_view name) const {
   return {};  // "order", "list_indices", "list_counts": read where the caller has them
 }
 
-EstimateJob OpsBeforeAttend::estimate_job(const Estimate& op) {
+EstimateJob OpsBeforeAttend::estimate_job(const Estimate& op, const Array* visible) {
   return {op,
           caller_,
           params_of(program_, caller_),
@@ -183,12 +184,17 @@ EstimateJob OpsBeforeAttend::estimate_job(const Estimate& op) {
           find(op.similar_q),
           find(op.similar_k),
           find(op.within),
+          visible,
           element_of(program_.dtype)};
 }
 
 Array OpsBeforeAttend::select(const Select& op) {
+  Array visible;
+  if (op.pairs && !kept_.decided)
+    visible = visible_tiles(op, caller_, params_of(program_, caller_));
+  const Array* const seen = visible.tensor.data != nullptr ? &visible : nullptr;
   std::optional<EstimateJob> estimate;
-  if (const Estimate* read = estimate_of(program_, op)) estimate.emplace(estimate_job(*read));
+  if (const Estimate* read = estimate_of(program_, op)) estimate.emplace(estimate_job(*read, seen));
   const SelectJob job{op,
                       caller_,
                       params_of(program_, caller_),
@@ -196,7 +202,8 @@ Array OpsBeforeAttend::select(const Select& op) {
                       find(op.similar_q),
                       find(op.similar_k),
                       find(op.within),
-                      find(op.joins)};
+                      find(op.joins),
+                      seen};
   // What the caller keeps is the last step's.
   const bool is_last = &op == last_step(program_).select;
   Array bits = is_last && kept_.data ? view_contiguous(kept_.data, Element::kU32, caller_.n_b,

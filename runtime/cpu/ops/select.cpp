@@ -7,6 +7,7 @@
 
 #include "compiler/expr/text/parse.hpp"
 #include "runtime/base/threads/parallel_for.hpp"
+#include "runtime/cpu/ops/visible_pairs.hpp"
 
 namespace lacuna::predict {
 namespace {
@@ -47,10 +48,12 @@ void find_visible(const SelectJob& job, HeadIndex head, int i, RowScratch& row) 
   row.visible.clear();
   for (int j = 0; j < job.k_tiles(); ++j) {
     if (job.within && !has_bit(*job.within, head, i, j)) continue;
-    bind_tile(job, i, j, row.bindings);
-    if (job.op.classifier.may.empty() || evaluate(job.op.classifier.may, row.bindings).boolean) {
-      row.visible.push_back(j);
+    if (job.visible) {
+      if (is_visible(*job.visible, head, i, j)) row.visible.push_back(j);
+      continue;
     }
+    bind_tile(job, i, j, row.bindings);
+    if (holds(job.op.classifier.may, row.bindings, true)) row.visible.push_back(j);
   }
 }
 

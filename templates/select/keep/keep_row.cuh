@@ -5,8 +5,11 @@
 #include "arch/warp.cuh"
 #include "args/predict_args.cuh"
 #include "base/kinds.cuh"
+#include "base/mask_pair.cuh"
 #include "base/math.cuh"
+#include "base/optional_field.cuh"
 #include "pipeline/batch_layout.cuh"
+#include "pipeline/tile_classes.cuh"
 #include "shared/select_block.cuh"
 
 namespace lacuna {
@@ -84,16 +87,76 @@ __device__ __forceinline__ int last_key(const Args& args, int j) {
   return smaller((j + 1) * Config::kTileK, args.attend.n_k) - 1;
 }
 
-/// Does the mask leave anything of these keys visible?
+/// Do bounds of the mask say too little of a cell, so that its pairs are asked
+/// (compiler/passes/ask_pairs.cpp)?
+LACUNA_OPTIONAL_FIELD(bool, asks_cells, kAsksCells, false)
+
+/// Do bounds of the mask leave anything of these keys visible?
 template <class Config, class Hooks, class Args>
 __device__ __forceinline__ bool sees_keys(const Args& args, const KeepRow& row, int k0, int k1) {
   if constexpr (!Config::kHasMask) return true;
   return Hooks::tile_visible(args, row.q0, row.q1, k0, k1, row.h, row.b);
 }
+
+/// Does one of these queries see one of these keys? A thread asks pair after pair, until one is
+/// visible. `mask_parts`: what prepare_mask has made for the head.
+template <class Hooks, class Args, class MaskParts>
+__device__ __forceinline__ bool sees_some_pair(const Args& args, const MaskParts& mask_parts,
+                                               int q0, int q1, int k0, int k1, int h, int b) {
+#pragma unroll 1
+  for (int q = q0; q <= q1; ++q) {
+#pragma unroll 1
+    for (int k = k0; k <= k1; ++k) {
+      if (sees<Hooks>(args, mask_parts, q, k, h, b)) return true;
+    }
+  }
+  return false;
+}
+
+/// Is a pair of these queries and keys visible, by bounds of the mask and what they leave open?
+template <class Config, class Hooks, class Args, class MaskParts>
+__device__ __forceinline__ bool sees_cell(const Args& args, const MaskParts& mask_parts, int q0,
+                                          int q1, int k0, int k1, int h, int b) {
+  if (!Hooks::tile_visible(args, q0, q1, k0, k1, h, b)) return false;
+  if constexpr (!asks_cells<Config>()) return true;
+  return Hooks::tile_full(args, q0, q1, k0, k1, h, b) ||
+         sees_some_pair<Hooks>(args, mask_parts, q0, q1, k0, k1, h, b);
+}
+template <class Config, class Hooks, class Args>
+__device__ __forceinline__ bool sees_cell(const Args& args, const KeepRow& row, int k0, int k1) {
+  if constexpr (!Config::kHasMask) return true;
+  return sees_cell<Config, Hooks>(args, prepare_mask<Hooks>(args, row.h, row.b), row.q0, row.q1, k0,
+                                  k1, row.h, row.b);
+}
+
+/// The same of tile j of the predictor, from what is known of the tiles of attend in it.
+template <class Config, class Args>
+__device__ __forceinline__ bool has_visible_class(const Args& args, const KeepRow& row, int j) {
+  constexpr int kRows = Config::kTileQ / Config::kClassQ, kTiles = Config::kTileK / Config::kClassK;
+  static_assert(
+      kRows * Config::kClassQ == Config::kTileQ && kTiles * Config::kClassK == Config::kTileK,
+      "a tile of the predictor is whole tiles of attend");
+  const int last = smaller((row.i + 1) * kRows, args.attend.q_tiles);
+  const int end = smaller((j + 1) * kTiles, args.attend.k_tiles);
+#pragma unroll 1
+  for (int i = row.i * kRows; i < last; ++i) {
+    const unsigned* const visible = class_words<Config>(args, row.b, row.h, i);
+    for (int tile = j * kTiles; tile < end; ++tile) {
+      if ((visible[tile / 32] >> tile % 32 & 1u) != 0) return true;
+    }
+  }
+  return false;
+}
+
+/// Is tile j visible to the row?
 template <class Config, class Hooks, class Args>
 __device__ __forceinline__ bool sees_tile(const Args& args, const KeepRow& row, int j) {
   if (Config::kStep == Step::kWithin && !was_kept(args, row, j)) return false;
-  return sees_keys<Config, Hooks>(args, row, j * Config::kTileK, last_key<Config>(args, j));
+  if constexpr (asks_pairs<Config>()) {
+    return has_visible_class<Config>(args, row, j);
+  } else {
+    return sees_cell<Config, Hooks>(args, row, j * Config::kTileK, last_key<Config>(args, j));
+  }
 }
 
 /// What a row sees of the tiles of a word of its bits: nothing, every one, or each is to be asked.

@@ -202,7 +202,7 @@ class PooledBlock {
     const KeepRow row = keep_row_of<Config>(args_, group_, Rows::row_of_lane());
     const int j = column / kColumns;
     const bool sees = Config::kColumnsAreTokens
-                          ? sees_keys<Config, Hooks>(args_, row, column, column)
+                          ? sees_cell<Config, Hooks>(args_, row, column, column)
                           : sees_tile<Config, Hooks>(args_, row, j);
     return sees && !excludes_tile<Config, Hooks>(args_, row, j);
   }

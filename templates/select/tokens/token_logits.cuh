@@ -155,15 +155,27 @@ class TokenLogits {
     const int row = first_row_ + set * 16 + lane_index() / 4;
     const int lane_column = lane_index() % 4 * 2;
     const auto mask_parts = prepare_mask<Hooks>(args_, row_.h, row_.b);
+    const auto counts = [&](int place) {
+      bool counts = column + place < columns;
+      if (excluded != nullptr)
+        counts = counts && excluded[(offset + place) / Shape::kTileColumns] == 0;
+      return counts;
+    };
+    if constexpr (kAsksPairsOfCells) {
+      // What the mask needs is prepared for each cell again: registers are short.
+      hide_by_bits(scores, [&](int n, int i) {
+        const int place = n * 8 + lane_column + i % 2;
+        return counts(place) && is_visible(prepare_mask<Hooks>(args_, row_.h, row_.b),
+                                           row + i / 2 * 8, column + place);
+      });
+      return;
+    }
 #pragma unroll
     for (int n = 0; n < Shape::kBlocks; ++n) {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const int place = n * 8 + lane_column + i % 2;
-        bool visible = column + place < columns;
-        if (excluded != nullptr) {
-          visible = visible && excluded[(offset + place) / Shape::kTileColumns] == 0;
-        }
+        bool visible = counts(place);
         visible = visible && is_visible(mask_parts, row + i / 2 * 8, column + place);
         if (!visible) scores[n][i] = -kInfinity;
       }
@@ -171,6 +183,29 @@ class TokenLogits {
   }
 
  private:
+  static constexpr bool kAreTokens = kCell == 1 && kCellK == 1;
+  static constexpr bool kAsksPairsOfCells = asks_cells<Config>() && !kAreTokens;
+
+  /// The code that asks about the pairs of a cell is long, so it stands in a loop, which notes
+  /// bits.
+  template <class IsSeen>
+  __device__ __forceinline__ static void hide_by_bits(float (&scores)[Shape::kBlocks][4],
+                                                      const IsSeen& is_seen) {
+    constexpr int kBlocksOfWord = smaller(8, Shape::kBlocks);
+    static_assert(Shape::kBlocks % kBlocksOfWord == 0);
+#pragma unroll
+    for (int first = 0; first < Shape::kBlocks; first += kBlocksOfWord) {
+      u32 seen = 0;
+#pragma unroll 1
+      for (int bit = 0; bit < kBlocksOfWord * 4; ++bit)
+        seen |= static_cast<u32>(is_seen(first + bit / 4, bit % 4)) << bit;
+#pragma unroll
+      for (int bit = 0; bit < kBlocksOfWord * 4; ++bit) {
+        if ((seen >> bit & 1u) == 0) scores[first + bit / 4][bit % 4] = -kInfinity;
+      }
+    }
+  }
+
   __device__ __forceinline__ int last_token(int first) const {
     return smaller((first + Shape::kColumns) * kCellK, args_.attend.n_k) - 1;
   }
@@ -179,14 +214,14 @@ class TokenLogits {
   __device__ __forceinline__ bool is_visible(const MaskParts& mask_parts, int row,
                                              int column) const {
     bool visible = true;
-    constexpr bool kAreTokens = kCell == 1 && kCellK == 1;
     if constexpr (Config::kHasMask && kAreTokens) {
       visible = sees<Hooks>(args_, mask_parts, Shape::token_of(row), column, row_.h, row_.b);
     }
     if constexpr (Config::kHasMask && !kAreTokens) {
       const int q0 = row * kCell, k0 = column * kCellK;
-      visible = Hooks::tile_visible(args_, q0, smaller(q0 + kCell, args_.attend.n_q) - 1, k0,
-                                    smaller(k0 + kCellK, args_.attend.n_k) - 1, row_.h, row_.b);
+      visible =
+          sees_cell<Config, Hooks>(args_, mask_parts, q0, smaller(q0 + kCell, args_.attend.n_q) - 1,
+                                   k0, smaller(k0 + kCellK, args_.attend.n_k) - 1, row_.h, row_.b);
     }
     if constexpr (kIsReference)
       visible = visible && Hooks::reference(args_, Shape::token_of(row), column);

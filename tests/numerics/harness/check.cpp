@@ -73,20 +73,6 @@ OutputError compare_output(const Variant& variant, const oracle::Output& expecte
   return error;
 }
 
-/// May another head of the KV head, to which no pair of the tile is visible, have kept the tile for
-/// this head too? Loose bounds do not tell that head so.
-bool may_gain_from_heads(const Variant& variant, const oracle::Problem& p,
-                         const oracle::TileIndex& tile) {
-  if (!variant.has_loose_bounds || !variant.predictor->shared_heads) return false;
-  for (int h = 0; h < p.n_h; ++h) {
-    oracle::TileIndex other = tile;
-    other.h = h;
-    if (oracle::kv_head(p, h) == oracle::kv_head(p, tile.h) && !oracle::has_visible_pair(p, other))
-      return true;
-  }
-  return false;
-}
-
 ExpectedTiles expected_tiles(const Variant& variant, const oracle::KeptTiles& kept) {
   const oracle::Problem p = ordered_problem(variant);
   const oracle::Tiling& t = variant.tiling;
@@ -102,11 +88,8 @@ ExpectedTiles expected_tiles(const Variant& variant, const oracle::KeptTiles& ke
               static_cast<std::size_t>(kept.k_tiles) +
           static_cast<std::size_t>(tile.k0 / variant.predictor->tile_k);
       const bool seen = oracle::has_visible_pair(p, tile);
-      const bool is_kept = seen && kept.kept[from] != 0;
-      const bool is_open = seen ? !is_kept && may_gain_from_heads(variant, p, tile)
-                                : variant.has_loose_bounds;
-      out.visited.push_back(is_kept ? 1 : 0);
-      out.stable.push_back(is_open ? 0 : seen ? kept.stable[from] : 1);
+      out.visited.push_back(seen ? kept.kept[from] : 0);
+      out.stable.push_back(seen ? kept.stable[from] : variant.has_loose_bounds ? 0 : 1);
     }
   return out;
 }

@@ -242,15 +242,15 @@ oracle::Predictor predictor_of(const Shared& formulas, const PredictorSpec* of, 
 }
 
 /// Bounds of a tile tell nothing of tensors, remainders and an order, and little of other masks.
-/// Where it is known that they tell nothing, the pairs of a tile are asked, but for keys that are
-/// gathered and sequences.
+/// Where it is known that they tell nothing, the pairs of a tile are asked; but not of every column
+/// that a report counts, and in sequences only where a predictor makes lists.
 bool has_loose_bounds(const VariantSpec& spec, bool is_sequence) {
   const Expr& mask = spec.attention.mask;
   const bool is_permuted = spec.permute.order != TokenOrder::kNone;
-  if (test::RandomSpec::has_exact_bounds(mask.text) && !is_permuted) return false;
+  if (mask.empty() || (test::RandomSpec::has_exact_bounds(mask.text) && !is_permuted)) return false;
   const bool gathers = spec.predictor && spec.predictor->tile_k < 16;
-  if (is_sequence || gathers || spec.external_mask || is_permuted) return true;
-  return open_reads(mask).empty() && loose_part(mask).empty();
+  if ((is_sequence && !spec.predictor) || gathers || spec.external_mask) return true;
+  return !is_permuted && open_reads(mask).empty() && loose_part(mask).empty();
 }
 
 /// Rows of every density, some empty.

@@ -7,6 +7,7 @@
 
 #include "runtime/cpu/ops/ops.hpp"
 #include "runtime/cpu/ops/select.hpp"
+#include "runtime/cpu/ops/visible_pairs.hpp"
 #include "tests/runtime/cpu/predict_problem.hpp"
 
 namespace lacuna {
@@ -83,6 +84,24 @@ TEST(PredictSelect, InvisibleTilesHaveNoRankAndDoNotCount) {
   EXPECT_EQ(keep_columns({9, 1, 9, 2, 3}, "rank < 0.5 * visible", "k >= 1"), (Columns{2, 4}));
   EXPECT_EQ(keep_columns({9, 1, 9, 2, 3}, "true", "k >= 3"), (Columns{3, 4}));
   EXPECT_EQ(keep_columns({9, 1}, "true", "k > 5"), (Columns{}));
+}
+
+/// Only tiles of the diagonal have a visible pair; bounds of q ^ k leave all of them.
+TEST(PredictSelect, PairsDecideWhatBoundsLeaveOpen) {
+  const PredictProblem problem({1, 1, 1, 8, 8, 8});
+  for (const bool pairs : {false, true}) {
+    Select op = select_of("j < visible - 1", "(q ^ k) < 4", 4, 4);
+    op.pairs = pairs;
+    const Array visible = visible_tiles(op, problem.args, {});
+    SelectJob job{op, problem.args, {}};
+    if (pairs) job.visible = &visible;
+    const Array bits = make_array(Element::kU32, 1, 1, 2, 1);
+    select_tiles(job, bits);
+    for (int i = 0; i < 2; ++i) {
+      for (int j = 0; j < 2; ++j) EXPECT_EQ(is_visible(visible, {0, 0}, i, j), i == j);
+      EXPECT_EQ(is_kept(bits, {0, 0}, i, 0), !pairs) << i;
+    }
+  }
 }
 
 TEST(PredictSelect, ScoreIndicesAndBoundsAreKnownToKeep) {
