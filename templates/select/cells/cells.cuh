@@ -1,11 +1,9 @@
 // `estimate` with cells of tokens as rows and columns, a pair's logit the mean over the tokens of a
 // cell (antidiagonals) or the product of the cells' means; then `select`.
-//
 // A product of matrices whose rows are several query tiles of a head, along the keys once: of each
-// row and key tile there remain the log-sum of its logits and what they are reduced to, in scratch
-// memory. Then each row has its log-sum-exp, each tile of a query tile its p, and warps decide
-// short work tiles, a query tile each, or the block one after the other. The products of few rows
-// have been made by blocks that share the keys (cell_shares.cuh).
+// row and key tile the log-sum of its logits and what they are reduced to, in scratch memory; those
+// of few rows are there (cell_shares.cuh). Then each row has its log-sum-exp, each tile of a query
+// tile its p, and warps decide short work tiles, a query tile each, or the block one by one.
 //
 // Stages: cp.async, kStages - 1 parts ahead. A part's barrier says both that all its bytes are
 // there and that nobody reads the stage of the part before, which is loaded next.
@@ -33,8 +31,6 @@ class CellBlock {
   using Numbers = CellNumbers<Config>;
   using Largest = RowLargest<Config>;
   using Few = FewCellRows<Config>;
-  static_assert(Shape::kTailOffset + static_cast<int>(sizeof(typename Shape::Tail)) <=
-                Config::kSmemBytes);
   /// About, on the whole GPU; few rows that wait for others do better with all heads at a time.
   static constexpr int kBlocksAtOnce = Config::kCellsAreMeans ? kMostBlocks : 256;
 
@@ -46,23 +42,36 @@ class CellBlock {
         warp_(warp_index()) {}
 
   __device__ __forceinline__ void run() {
+    if (has_few_cell_rows<Config>(args_)) {
+      take_groups([&] {
+        const Logits logits(args_, group_);
+        const auto counts = [&](const KeepRow& row, int j) { return has_values(logits, row, j); };
+        const auto plane_of = [&](int number) { return plane(number); };
+        Few::take_rows(args_, group_, tail_.offset, plane_of, counts, tail_.select.reduce);
+      });
+    } else {
+      take_groups([&] {
+        multiply();
+        __syncthreads();
+        find_offsets();
+      });
+    }
+  }
+
+ private:
+  /// find(): numbers and offsets of the rows. Code for each of two: registers are short.
+  template <class Find>
+  __device__ __forceinline__ void take_groups(const Find& find) {
     const int groups_of_head = ceil_div(args_.predict.keep_q_tiles, Shape::kQueryTiles);
     const int groups = args_.attend.n_b * args_.attend.n_h * groups_of_head;
     for (int number = block_index(); number < groups; number += kMostBlocks) {
       locate(number, groups_of_head);
-      if (has_few_cell_rows<Config>(args_)) {
-        take_few_rows();
-      } else {
-        multiply();
-        __syncthreads();
-        find_offsets();
-      }
+      find();
       __syncthreads();
       decide();
     }
   }
 
- private:
   __device__ __forceinline__ KeepRow work_tile_index(int i) const {
     return keep_row_of<Config>(args_, group_.b, group_.h, i);
   }
@@ -282,14 +291,6 @@ class CellBlock {
       }
       if (lane_index() == 0) tail_.offset[r] = offset;
     }
-  }
-
-  /// Of few rows, whose numbers other blocks have left.
-  __device__ __forceinline__ void take_few_rows() const {
-    const Logits logits(args_, group_);
-    Few::take_rows(
-        args_, group_, tail_.offset, [&](int number) { return plane(number); },
-        [&](const KeepRow& row, int j) { return has_values(logits, row, j); }, tail_.select.reduce);
   }
 
   // work tiles
