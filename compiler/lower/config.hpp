@@ -29,6 +29,9 @@ ConfigField tensor_field(Tensor tensor);
 ConfigField predictor_tile_q(int tile);
 ConfigField predictor_tile_k(int tile);
 ConfigField has_mask(const Expr& mask);
+/// Has the kernel wait by itself for the one before it, where the target's kernels overlap:
+/// `meanwhile`, what it does before.
+void begin_by_itself(const Plan& plan, Kernel& kernel, std::string meanwhile);
 ConfigField split_kv_field(const AttendPlan& chosen);
 /// Of who reads the classes of tiles that their pairs decide about (lower/predict/pairs.cpp); none
 /// where bounds do.

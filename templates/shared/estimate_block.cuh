@@ -19,6 +19,15 @@ constexpr int cell_tile_bytes(bool by_wgmma, bool are_means, int head_dim, int d
                    : stages * (kCellRows + columns) * depth * 2;
 }
 
+/// select/cells/cell_shares.cuh: columns that a warp compares at once, whole tiles and whole
+/// matrices of them, and those of a block.
+constexpr int cell_unit_columns(int tile_columns) {
+  int columns = 16;
+  while (columns % tile_columns != 0) columns += 16;
+  return columns;
+}
+constexpr int cell_share_columns(int tile_columns) { return 16 * cell_unit_columns(tile_columns); }
+
 /// select/tokens: rows of a tile by at most 128 keys, in one stage or two.
 inline constexpr int kTokenColumns = 128;
 constexpr int token_tile_bytes(int rows, int width) { return (rows + kTokenColumns) * width * 2; }

@@ -16,6 +16,8 @@ inline constexpr int kMostWarpTiles = 512;
 inline constexpr int kFewRows = 16, kManyTiles = 64;
 /// The same of rows of tokens of a batch entry (select/tokens/key_shares.cuh), and keys.
 inline constexpr int kFewTokenRows = 4, kManyKeys = 4096;
+/// The same of rows of cells of a head (select/cells/cell_shares.cuh).
+inline constexpr int kFewCellRows = 16;
 
 /// select/keep/row_shares.cuh: tiles of a share of such a row, bins that their scores are counted
 /// in, and tiles of one bin that are compared with each other.

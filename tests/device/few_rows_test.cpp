@@ -1,5 +1,6 @@
 // Few queries of many keys on emulated blocks: scores that the kernel before the estimate makes
-// (templates/select/pooled/row_scores.cuh, select/tokens/key_shares.cuh), and long rows.
+// (templates/select/pooled/row_scores.cuh, select/tokens/key_shares.cuh,
+// select/cells/cell_shares.cuh), and long rows.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,9 +26,10 @@ int keys_for(const Subject& subject) {
 /// One subject of each spec; in the short tier of those whose decisions take the new paths.
 std::vector<Subject> few_row_subjects() {
   std::vector<Subject> asked;
-  for (const char* spec : test::by_tier(
-           std::vector{"quest", "topk-blocks", "deepseek-indexer", "sparge-topk", "twilight"},
-           {"quest", "topk-blocks", "deepseek-indexer"})) {
+  for (const char* spec :
+       test::by_tier(std::vector{"quest", "topk-blocks", "deepseek-indexer", "sparge-topk",
+                                 "twilight", "relmax", "xattention"},
+                     {"quest", "topk-blocks", "deepseek-indexer", "relmax", "xattention"})) {
     const auto found = std::ranges::find_if(subjects(), [&](const Subject& subject) {
       return subject.spec == spec && subject.head_dim == 64;
     });

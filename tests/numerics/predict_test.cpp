@@ -66,17 +66,22 @@ std::vector<Case> predicted_shapes() {
 }
 
 /// Few queries of many keys: pooled estimates have scores of few rows
-/// (templates/select/pooled/row_scores.cuh), others go through long rows.
+/// (templates/select/pooled/row_scores.cuh), blocks share the keys of cells
+/// (templates/select/cells/cell_shares.cuh), others go through long rows.
 std::vector<Case> predicted_few_queries() {
   const std::vector<std::string> names =
       test::by_tier(predicted_names(), {"topk-blocks", "quest", "sparge", "twilight", "moba-blocks",
-                                        "bands", "shared-heads", "columns-pooled"});
+                                        "bands", "shared-heads", "columns-pooled", "relmax",
+                                        "xattention", "subblock", "uneven-cells"});
   std::vector<Case> cases;
   for (const std::string& variant : names) {
     if (needs_equal_lengths(variant)) continue;
     cases.push_back({variant, DType::kBF16, 64, 1, 8, 2, 1, 8200, Fill::kClustered, false});
     cases.push_back({variant, DType::kF16, 64, 2, 2, 1, 130, 8300, Fill::kClustered, true});
   }
+  // So many that cells of all rows exist, or all but some.
+  for (const char* variant : {"relmax", "xattention", "subblock", "uneven-cells"})
+    cases.push_back({variant, DType::kBF16, 128, 2, 4, 2, 50, 4200, Fill::kUneven, true});
   return cases;
 }
 

@@ -42,11 +42,8 @@ int numbers_of_tokens(const EstimateParts& parts) {
 }
 
 int numbers_of_cells(const EstimateParts& parts) {
-  const bool is_plain = parts.estimate.normalise == Normalise::kNone;
-  const bool sums = parts.estimate.reduce == Reduce::kSum;
-  const bool has_log_sums = parts.estimate.normalise == Normalise::kSoftmax || sums;
-  const bool has_logits = parts.keep.score || !sums || is_plain;
-  return cell_planes(parts.rows, has_log_sums, has_logits, parts.keep.orders_tiles());
+  const CellNumbers numbers = cell_numbers(parts);
+  return cell_planes(parts.rows, numbers.log_sums, numbers.logits, parts.keep.orders_tiles());
 }
 
 /// Two where there is shared memory for them.
@@ -208,9 +205,11 @@ Kernels cell_kernels(const EstimateParts& parts) {
   kernel.config.push_back(product_of_cells(parts));
   kernel.resident_blocks = blocks_of_cells(parts, kernel.smem_bytes.value);
   add_token_operands(parts, kernel);
+  Kernels kernels = share_cells(parts, kernel);
   add_scores(parts, numbers_of_cells(parts), kernel);
   kernel.slots.push_back(kept_slot(parts.plan, parts.select));
-  return {kernel};
+  kernels.push_back(std::move(kernel));
+  return kernels;
 }
 
 }  // namespace lacuna

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "compiler/lower/block.hpp"
 #include "compiler/lower/config.hpp"
 #include "compiler/lower/lower.hpp"
 #include "compiler/lower/predict/estimate_kernels.hpp"
@@ -115,7 +116,7 @@ Kernels share_keys(const EstimateParts& parts, Kernel& estimate) {
   const bool stores_p = parts.keep.orders_tiles() || parts.keep.keeps_first;
   const bool is_plain = parts.estimate.normalise == Normalise::kNone &&
                         parts.estimate.reduce == Reduce::kMax && !parts.keep.score;
-  if (!stores_p || !is_plain) return {};
+  if (!stores_p || !is_plain || scored_estimate(parts.plan) != nullptr) return {};
   estimate.config.push_back(boolean("kSharesKeys", true, kNoField, Origin::kDerived,
                                     "a row is decided by one block: of few rows many compare"));
   Kernels kernels = {compare_shares(parts, estimate)};
@@ -138,6 +139,36 @@ Kernels share_keys(const EstimateParts& parts, Kernel& estimate) {
   estimate.grid.expr = "max(" + estimate.grid.expr + ", " + decided.expr + ")";
   estimate.grid.reason += ", or " + decided.reason;
   return kernels;
+}
+
+CellNumbers cell_numbers(const EstimateParts& parts) {
+  const Normalise normalise = parts.estimate.normalise;
+  const bool sums = parts.estimate.reduce == Reduce::kSum;
+  return {.log_sums = normalise == Normalise::kSoftmax || sums,
+          .logits = parts.keep.score || !sums || normalise == Normalise::kNone};
+}
+
+Kernels share_cells(const EstimateParts& parts, Kernel& estimate) {
+  if (scored_estimate(parts.plan) != nullptr) return {};  // its scores lie in the same memory
+  estimate.config.push_back(boolean("kSharesCells", true, kNoField, Origin::kDerived,
+                                    "a head is a matrix of its own: of few rows many multiply"));
+  const Estimate& cells = parts.estimate;
+  const int keys = cell_share_columns(cells.tile_k / cells.columns.count) * cells.columns.count;
+  Kernel shares = estimate;
+  shares.name = "share_keys";
+  shares.because = "blocks share the keys of few rows";
+  shares.header = "select/cells/cell_shares.cuh";
+  shares.function = "predict_cell_shares";
+  std::erase_if(shares.config, [](const ConfigField& field) { return field.name == "Product"; });
+  shares.grid = {all_heads(Tensor::kK) + " * (" + ceil_divide(length_of(Tensor::kK), keys) + ")",
+                 "one for each " + std::to_string(keys) + " keys of a KV head"};
+  shares.smem_bytes = no_smem();
+  shares.resident_blocks = {2, Origin::kDerived, "one multiplies while the other waits for keys"};
+  const CellNumbers numbers = cell_numbers(parts);
+  const int bytes = (numbers.log_sums + numbers.logits) * kFewCellRows * kWordBytes;
+  shares.slots = {{"row_scores", units(all_heads(Tensor::kQ), keep_k_tiles(parts.select), bytes)}};
+  estimate.operands.push_back("row_scores");
+  return {shares};
 }
 
 }  // namespace lacuna

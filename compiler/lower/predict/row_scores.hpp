@@ -15,4 +15,13 @@ void read_row_scores(const Plan& plan, Kernel& kernel);
 /// sums, or where `keep` reads more than p.
 Kernels share_keys(const EstimateParts& parts, Kernel& estimate);
 
+/// Numbers of each row and tile of an estimate over cells.
+struct CellNumbers {
+  bool log_sums, logits;
+};
+CellNumbers cell_numbers(const EstimateParts& parts);
+/// Of an estimate over cells: the kernel of which blocks share the keys of few rows, made of the
+/// estimate's, which then goes on from what they leave (templates/select/cells/cell_shares.cuh).
+Kernels share_cells(const EstimateParts& parts, Kernel& estimate);
+
 }  // namespace lacuna

@@ -47,35 +47,6 @@ class CellLoader {
     }
   }
 
- private:
-  /// Some elements of the means of a chunk's keys.
-  __device__ __forceinline__ void load_means(int first_column, int part, u32 target) const {
-    keys_.load_moved(target, first_column, part * Shape::kDepth * kElementBytes, key_rows(args_));
-  }
-
-  /// Token kCell - 1 - s of the queries' cells, s of the keys', some elements of each.
-  __device__ __forceinline__ void load_tokens(int first_column, int part, u32 target) const {
-    const TensorArg &q = args_.attend.q, &k = args_.attend.k;
-    const int s = part / Shape::kSlices, element = part % Shape::kSlices * Shape::kDepth;
-    const int shift = Shape::kCell - 1 - s;
-    queries_.load_moved(target, group_.q0 / Shape::kCell,
-                        (shift * q.stride_n + element) * kElementBytes,
-                        ceil_div(args_.attend.n_q - shift, Shape::kCell));
-    const u32 keys = target + Shape::kKeysOffset;
-    if constexpr (kHasPages) {
-      const int h = group_.h / args_.attend.heads_per_kv;
-      PageLoader<KeyTile, Config::kThreads>(element_of<Element>(k, 0, h, 0, element),
-                                            paged_rows(k, args_.sequences), args_.attend.n_k,
-                                            Shape::kCell, s)
-          .load(keys, first_column);
-    } else {
-      keys_.load_moved(keys, first_column, (s * k.stride_n + element) * kElementBytes,
-                       ceil_div(args_.attend.n_k - s, Shape::kCell));
-    }
-  }
-
-  static constexpr long long kElementBytes = sizeof(Element);
-
   // The first row of the head, the elements from row to row, and how many rows there are; of tokens
   // that is token 0 of the cells.
 
@@ -116,6 +87,35 @@ class CellLoader {
     return element_of<const Element>(args.attend.k, kHasPages ? 0 : group.b,
                                      group.h / args.attend.heads_per_kv, 0, 0);
   }
+
+ private:
+  /// Some elements of the means of a chunk's keys.
+  __device__ __forceinline__ void load_means(int first_column, int part, u32 target) const {
+    keys_.load_moved(target, first_column, part * Shape::kDepth * kElementBytes, key_rows(args_));
+  }
+
+  /// Token kCell - 1 - s of the queries' cells, s of the keys', some elements of each.
+  __device__ __forceinline__ void load_tokens(int first_column, int part, u32 target) const {
+    const TensorArg &q = args_.attend.q, &k = args_.attend.k;
+    const int s = part / Shape::kSlices, element = part % Shape::kSlices * Shape::kDepth;
+    const int shift = Shape::kCell - 1 - s;
+    queries_.load_moved(target, group_.q0 / Shape::kCell,
+                        (shift * q.stride_n + element) * kElementBytes,
+                        ceil_div(args_.attend.n_q - shift, Shape::kCell));
+    const u32 keys = target + Shape::kKeysOffset;
+    if constexpr (kHasPages) {
+      const int h = group_.h / args_.attend.heads_per_kv;
+      PageLoader<KeyTile, Config::kThreads>(element_of<Element>(k, 0, h, 0, element),
+                                            paged_rows(k, args_.sequences), args_.attend.n_k,
+                                            Shape::kCell, s)
+          .load(keys, first_column);
+    } else {
+      keys_.load_moved(keys, first_column, (s * k.stride_n + element) * kElementBytes,
+                       ceil_div(args_.attend.n_k - s, Shape::kCell));
+    }
+  }
+
+  static constexpr long long kElementBytes = sizeof(Element);
 
   const Args& args_;
   const KeepRow& group_;

@@ -69,6 +69,34 @@ __device__ __forceinline__ TileSums reduce_cells(const float (&numbers)[kNumbers
   return {(offset + log2_approx(sum)) * kLn2, total};
 }
 
+/// What remains of the tiles that a warp has all columns of, from one on that is the first of a
+/// tile: of the lane's row in a half of the 16, to `row`, of which there are `left` from this
+/// lane's tile on; logits `logits` behind log-sums. Four lanes share a row, and a tile or have some
+/// each.
+template <class Config, int kBlocks>
+__device__ __forceinline__ void put_tiles(const float (&scores)[kBlocks][4], int half, float* row,
+                                          int left, int logits) {
+  using Shape = CellShape<Config>;
+  constexpr int kTile = Shape::kTileColumns;
+  constexpr int kBlocksOfTile = kTile < 8 ? 1 : kTile / 8;
+  constexpr int kLanes = kTile < 8 ? larger(kTile / 2, 1) : 4;  // of a tile
+  constexpr int kNumbers = kTile == 1 ? 1 : 2 * kBlocksOfTile;  // of a lane
+#pragma unroll
+  for (int n = 0; n < kBlocks; n += kBlocksOfTile) {
+#pragma unroll
+    for (int begin = 0; begin < 2 * kBlocksOfTile; begin += kNumbers) {
+      float numbers[kNumbers];
+#pragma unroll
+      for (int m = 0; m < kNumbers; ++m) numbers[m] = scores[n + m / 2][half * 2 + (begin + m) % 2];
+      const TileSums tile = reduce_cells<Config, kLanes>(numbers);
+      const int j = (n * 8 + begin) / kTile;
+      if (lane_index() % kLanes != n / kBlocksOfTile % kLanes || j >= left) continue;
+      if constexpr (Shape::kHasLogSums) row[j] = tile.log_sum;
+      if constexpr (Shape::kHasLogits) row[logits + j] = tile.logits;
+    }
+  }
+}
+
 /// The largest products of eight tiles of eight columns, block `begin` and on, of the lane's row in
 /// a half of the 16: each of the four lanes that share a row ends up with tiles 2 t and 2 t + 1 of
 /// the eight, so that four lanes write 32 bytes of a row at once. In each exchange a lane hands

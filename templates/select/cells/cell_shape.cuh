@@ -90,7 +90,8 @@ struct CellShape : RowTokens<1> {
 
   static_assert(kPlanes == cell_planes(kRows, kHasLogSums, kHasLogits, Config::kOrdersTiles));
   static_assert(kTailOffset == cell_tile_bytes(kByWgmma, kHoldsQueries, Config::kHeadDim, kDepth));
-  static_assert(kTailOffset + static_cast<int>(sizeof(Tail)) <= Config::kSmemBytes);
+  static_assert(Config::kSmemBytes == 0 ||  // of blocks that share keys (cell_shares.cuh)
+                kTailOffset + static_cast<int>(sizeof(Tail)) <= Config::kSmemBytes);
   static_assert(sizeof(OrderScratch<kWarps>) <= kTailOffset, "it lies where the stages were");
   static_assert(Config::kTileQ % kCell == 0 && kWorkTiles <= kRows && kRows % (16 * kWarps) == 0);
   static_assert(Config::kCellsAreMeans || kCell == kCellK);

@@ -1,10 +1,9 @@
 // `estimate` with cells of tokens as rows and columns, a pair's logit the mean over the tokens of a
 // cell (antidiagonals) or the product of the cells' means; then `select`.
-//
 // A product of matrices whose rows are several query tiles of a head, along the keys once: of each
-// row and key tile there remain the log-sum of its logits and what they are reduced to, in scratch
-// memory. Then each row has its log-sum-exp, each tile of a query tile its p, and warps decide
-// short work tiles, a query tile each, or the block one after the other.
+// row and key tile the log-sum of its logits and what they are reduced to, in scratch memory; those
+// of few rows are there (cell_shares.cuh). Then each row has its log-sum-exp, each tile of a query
+// tile its p, and warps decide short work tiles, a query tile each, or the block one by one.
 //
 // Stages: cp.async, kStages - 1 parts ahead. A part's barrier says both that all its bytes are
 // there and that nobody reads the stage of the part before, which is loaded next.
@@ -14,6 +13,7 @@
 #include "select/cells/cell_loader.cuh"
 #include "select/cells/cell_product.cuh"
 #include "select/cells/cell_reduce.cuh"
+#include "select/cells/cell_rows.cuh"
 #include "select/cells/cell_shape.cuh"
 #include "select/tokens/token_logits.cuh"
 #include "select/tokens/token_reduce.cuh"
@@ -30,6 +30,7 @@ class CellBlock {
   using Sums = typename Product::Sums;
   using Numbers = CellNumbers<Config>;
   using Largest = RowLargest<Config>;
+  using Few = FewCellRows<Config>;
   /// About, on the whole GPU; few rows that wait for others do better with all heads at a time.
   static constexpr int kBlocksAtOnce = Config::kCellsAreMeans ? kMostBlocks : 256;
 
@@ -41,19 +42,36 @@ class CellBlock {
         warp_(warp_index()) {}
 
   __device__ __forceinline__ void run() {
+    if (has_few_cell_rows<Config>(args_)) {
+      take_groups([&] {
+        const Logits logits(args_, group_);
+        const auto counts = [&](const KeepRow& row, int j) { return has_values(logits, row, j); };
+        const auto plane_of = [&](int number) { return plane(number); };
+        Few::take_rows(args_, group_, tail_.offset, plane_of, counts, tail_.select.reduce);
+      });
+    } else {
+      take_groups([&] {
+        multiply();
+        __syncthreads();
+        find_offsets();
+      });
+    }
+  }
+
+ private:
+  /// find(): numbers and offsets of the rows. Code for each of two: registers are short.
+  template <class Find>
+  __device__ __forceinline__ void take_groups(const Find& find) {
     const int groups_of_head = ceil_div(args_.predict.keep_q_tiles, Shape::kQueryTiles);
     const int groups = args_.attend.n_b * args_.attend.n_h * groups_of_head;
     for (int number = block_index(); number < groups; number += kMostBlocks) {
       locate(number, groups_of_head);
-      multiply();
-      __syncthreads();
-      find_offsets();
+      find();
       __syncthreads();
       decide();
     }
   }
 
- private:
   __device__ __forceinline__ KeepRow work_tile_index(int i) const {
     return keep_row_of<Config>(args_, group_.b, group_.h, i);
   }
@@ -215,25 +233,7 @@ class CellBlock {
       take_largest(scores, half, row, left, Largest(tail_).of_lane(warp_, set, half, lane_index()));
       return;
     }
-    constexpr int kTile = Shape::kTileColumns;
-    constexpr int kBlocksOfTile = kTile < 8 ? 1 : kTile / 8;
-    constexpr int kLanes = kTile < 8 ? larger(kTile / 2, 1) : 4;  // of a tile
-    constexpr int kNumbers = kTile == 1 ? 1 : 2 * kBlocksOfTile;  // of a lane
-#pragma unroll
-    for (int n = 0; n < Shape::kBlocks; n += kBlocksOfTile) {
-#pragma unroll
-      for (int begin = 0; begin < 2 * kBlocksOfTile; begin += kNumbers) {
-        float numbers[kNumbers];
-#pragma unroll
-        for (int m = 0; m < kNumbers; ++m)
-          numbers[m] = scores[n + m / 2][half * 2 + (begin + m) % 2];
-        const TileSums tile = reduce_cells<Config, kLanes>(numbers);
-        const int j = (n * 8 + begin) / kTile;
-        if (lane_index() % kLanes != n / kBlocksOfTile % kLanes || j >= left) continue;
-        if constexpr (Shape::kHasLogSums) row[j] = tile.log_sum;
-        if constexpr (Shape::kHasLogits) row[Shape::kLogitsPlane * tiles() + j] = tile.logits;
-      }
-    }
+    put_tiles<Config>(scores, half, row, left, Shape::kLogitsPlane * tiles());
   }
 
   __device__ __forceinline__ void take_largest(const Scores& scores, int half, float* row, int left,
