@@ -1,6 +1,6 @@
-#include "runtime/cpu/ops/dot_products.hpp"
-
 #include <cstring>
+
+#include "runtime/cpu/ops/estimate.hpp"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

@@ -2,18 +2,19 @@
 //
 //   estimate_vectors.cpp  what is compared: rows of a query tile, columns of a KV head
 //   estimate_index.cpp    the same of an index: vectors that formulas give
+//   dot_products.cpp      all products of a few rows with many columns
 //   estimate_logits.cpp   their logits, a few key tiles at once, invisible and excluded ones -inf
 //   estimate.cpp          normalisation and reduction to score and p of each tile
 // Semantics: ir/program.hpp, Estimate.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <span>
 #include <vector>
 
 #include "compiler/expr/evaluate.hpp"
 #include "runtime/cpu/ops/array.hpp"
-#include "runtime/cpu/ops/dot_products.hpp"
 
 namespace lacuna::predict {
 
@@ -29,12 +30,35 @@ struct EstimateJob {
   const Array* previous_lse = nullptr;
   const Array *similar_q = nullptr, *similar_k = nullptr;
   const Array* within = nullptr;   ///< bits of the step before
-  const Array* visible = nullptr;  ///< with Estimate::pairs: visible_tiles (visible_pairs.hpp)
+  const Array* visible = nullptr;  ///< with Estimate::pairs: visible_tiles
   Element dtype = Element::kF32;   ///< of the Program: what index vectors are rounded to
 
   int q_tiles() const { return ceil_div(args.n_q, op.tile_q); }
   int k_tiles() const { return ceil_div(args.n_k, op.tile_k); }
 };
+
+// dot_products.cpp: the arithmetic of an estimate, in f32
+
+inline constexpr int kPanelColumns = 8;
+
+/// Columns in panels of eight: [panel][element][column of the panel]. Ragged ends hold 0.
+struct ColumnPanels {
+  int columns = 0, length = 0;
+  std::vector<float> data;
+
+  ColumnPanels() = default;
+  ColumnPanels(int columns, int length);
+  int panels() const { return (columns + kPanelColumns - 1) / kPanelColumns; }
+  void set_column(int column, const float* values);
+};
+
+/// dots[r * stride + c - first] = rows[r * length ..] . column c, for whole panels that cover
+/// [first, end); `first` is a multiple of kPanelColumns. Writes ceil8(end - first) of each row.
+/// Sums of products of integers are exact as long as they stay below 2^24.
+void dot_products(const float* rows, int row_count, const ColumnPanels& columns, int first, int end,
+                  float* dots, std::size_t stride);
+
+// estimate_vectors.cpp
 
 /// First and last token of what one vector stands for.
 struct TokenRange {

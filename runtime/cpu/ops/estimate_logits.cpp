@@ -2,7 +2,7 @@
 #include <limits>
 
 #include "runtime/cpu/ops/estimate.hpp"
-#include "runtime/cpu/ops/visible_pairs.hpp"
+#include "runtime/cpu/ops/ops.hpp"
 
 namespace lacuna::predict {
 namespace {

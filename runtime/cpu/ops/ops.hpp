@@ -4,6 +4,7 @@
 
 #include <span>
 
+#include "compiler/expr/evaluate.hpp"
 #include "runtime/cpu/ops/array.hpp"
 
 namespace lacuna {
@@ -86,5 +87,16 @@ Lists compact(const Array& bits, const Compact& op, const HostArgs& args,
 /// Rows of bits for tiles of `keep_q` queries -> for tiles of `tile_q`, of which those are
 /// multiples.
 Array spread_rows(const Array& bits, int keep_q, int tile_q, int n_q);
+
+// visible_pairs.cpp. Where bounds of the mask say too little: Select::pairs, Estimate::pairs.
+
+/// Does one of the queries see one of the keys? Both ends count. `bindings` know all that the mask
+/// reads but q and k, which they are told.
+bool has_visible_pair(const Expr& mask, int q0, int q1, int k0, int k1, Bindings& bindings);
+/// Bits of the predictor's tiles that have a visible pair, u32 [batch or 1, heads or 1, q_tiles,
+/// words]: 1 where the mask is the same for all.
+Array visible_tiles(const Select& op, const HostArgs& args, std::span<const ParamView> params);
+/// Is tile j of row i one of those?
+bool is_visible(const Array& visible, HeadIndex head, int i, int j);
 
 }  // namespace lacuna::predict

@@ -6,7 +6,6 @@
 
 #include "runtime/cpu/ops/ops.hpp"
 #include "runtime/cpu/ops/select.hpp"
-#include "runtime/cpu/ops/visible_pairs.hpp"
 
 namespace lacuna {
 namespace {

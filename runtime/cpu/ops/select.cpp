@@ -7,7 +7,7 @@
 
 #include "compiler/expr/text/parse.hpp"
 #include "runtime/base/threads/parallel_for.hpp"
-#include "runtime/cpu/ops/visible_pairs.hpp"
+#include "runtime/cpu/ops/ops.hpp"
 
 namespace lacuna::predict {
 namespace {

@@ -15,7 +15,7 @@ struct SelectJob {
   const EstimateJob* estimate = nullptr;
   const Array *similar_q = nullptr, *similar_k = nullptr;
   const Array *within = nullptr, *joins = nullptr;  ///< bits of the step before
-  const Array* visible = nullptr;  ///< with Select::pairs: visible_tiles (visible_pairs.hpp)
+  const Array* visible = nullptr;                   ///< with Select::pairs: visible_tiles
 
   int q_tiles() const { return ceil_div(args.n_q, op.tile_q); }
   int k_tiles() const { return ceil_div(args.n_k, op.tile_k); }

@@ -7,7 +7,6 @@
 
 #include "runtime/cpu/ops/ops.hpp"
 #include "runtime/cpu/ops/select.hpp"
-#include "runtime/cpu/ops/visible_pairs.hpp"
 #include "tests/runtime/cpu/predict_problem.hpp"
 
 namespace lacuna {
