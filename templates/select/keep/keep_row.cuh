@@ -118,15 +118,19 @@ template <class Config, class Hooks, class Args, class MaskParts>
 __device__ __forceinline__ bool sees_cell(const Args& args, const MaskParts& mask_parts, int q0,
                                           int q1, int k0, int k1, int h, int b) {
   if (!Hooks::tile_visible(args, q0, q1, k0, k1, h, b)) return false;
-  if constexpr (!asks_cells<Config>()) return true;
-  return Hooks::tile_full(args, q0, q1, k0, k1, h, b) ||
-         sees_some_pair<Hooks>(args, mask_parts, q0, q1, k0, k1, h, b);
+  if constexpr (asks_cells<Config>()) {
+    return Hooks::tile_full(args, q0, q1, k0, k1, h, b) ||
+           sees_some_pair<Hooks>(args, mask_parts, q0, q1, k0, k1, h, b);
+  }
+  return true;
 }
 template <class Config, class Hooks, class Args>
 __device__ __forceinline__ bool sees_cell(const Args& args, const KeepRow& row, int k0, int k1) {
-  if constexpr (!Config::kHasMask) return true;
-  return sees_cell<Config, Hooks>(args, prepare_mask<Hooks>(args, row.h, row.b), row.q0, row.q1, k0,
-                                  k1, row.h, row.b);
+  if constexpr (Config::kHasMask) {
+    return sees_cell<Config, Hooks>(args, prepare_mask<Hooks>(args, row.h, row.b), row.q0, row.q1,
+                                    k0, k1, row.h, row.b);
+  }
+  return true;
 }
 
 /// The same of tile j of the predictor, from what is known of the tiles of attend in it.
