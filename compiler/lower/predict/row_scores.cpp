@@ -162,6 +162,11 @@ Kernels share_cells(const EstimateParts& parts, Kernel& estimate) {
   std::erase_if(shares.config, [](const ConfigField& field) { return field.name == "Product"; });
   shares.grid = {all_heads(Tensor::kK) + " * (" + ceil_divide(length_of(Tensor::kK), keys) + ")",
                  "one for each " + std::to_string(keys) + " keys of a KV head"};
+  if (parts.plan.program.batch == BatchLayout::kUniform) {
+    const std::string most = std::to_string(kFewCellRows * cells.rows.count);
+    shares.grid.expr += " * min(max(" + most + " + 1 - n_q, 0), 1)";
+    shares.grid.reason += "; none of more than " + most + " queries";
+  }
   shares.smem_bytes = no_smem();
   shares.resident_blocks = {2, Origin::kDerived, "one multiplies while the other waits for keys"};
   const CellNumbers numbers = cell_numbers(parts);

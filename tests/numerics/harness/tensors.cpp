@@ -1,9 +1,13 @@
 #include "tests/numerics/harness/tensors.hpp"
 
+#include <gtest/gtest.h>
+
 #include <bit>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <future>
 
 #include "runtime/cuda/device_memory.hpp"
 #include "tests/numerics/harness/harness.hpp"
@@ -252,8 +256,16 @@ std::vector<std::uint8_t> TensorSet::download_u8(const Tensor& t) {
 void* TensorSet::stream() const { return state_->stream ? state_->stream->handle() : nullptr; }
 
 void TensorSet::synchronise() {
-  Diagnostics diagnostics;
-  if (state_->stream) require(state_->stream->synchronize(diagnostics), diagnostics);
+  if (!state_->stream) return;
+  // A kernel that never ends is no slow one: the test says which case it was, by its traces.
+  constexpr std::chrono::seconds kPatience(100);
+  auto waits = std::async(std::launch::async, [&] {
+    Diagnostics diagnostics;
+    require(state_->stream->synchronize(diagnostics), diagnostics);
+  });
+  if (waits.wait_for(kPatience) == std::future_status::ready) return;
+  ADD_FAILURE() << "what was launched has not ended after " << kPatience.count() << " s";
+  std::abort();
 }
 
 }  // namespace lacuna::numerics
