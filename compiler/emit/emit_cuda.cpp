@@ -140,9 +140,8 @@ void write_entry(CudaWriter& out, const Kernel& kernel, const Program& program, 
            std::to_string(kernel.threads.value) + ", " +
            std::to_string(kernel.resident_blocks.value) + ")");
   out.line(entry_name(kernel, program) + "(const __grid_constant__ Args args) {");
-  const bool begins = !kernel.begins_itself;
-  if (overlaps.before && begins) out.line("  lacuna::await_kernel_before();");
-  if (overlaps.after && begins) out.line("  lacuna::admit_kernel_after();");
+  if (overlaps.before) out.line("  lacuna::await_kernel_before();");
+  if (overlaps.after) out.line("  lacuna::admit_kernel_after();");
   const std::string call = "lacuna::" + std::string(kernel.function) + "<" + config_name(kernel) +
                            ", " + kernel.hooks + ">";
   if (each_sequence) {

@@ -35,9 +35,6 @@ Kernels lower_bounds(const Plan& plan) {
                  units(all_heads(Tensor::kK), tiles, 2 * plan.program.head_dim * kWordBytes)}},
       .decides = true};
   add_row_scores(plan, kernel);
-  // The kernel before prepares the queries; others that make keys have ended.
-  if (token_ops(plan.program, Tensor::kQ).summary != nullptr)
-    begin_by_itself(plan, kernel, "the first keys are on their way while queries are prepared");
   return {kernel};
 }
 

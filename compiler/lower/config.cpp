@@ -78,12 +78,6 @@ ConfigField predictor_tile_k(int tile) { return integer("kTileK", tile, "/predic
 ConfigField has_mask(const Expr& mask) {
   return boolean("kHasMask", !mask.empty(), "/attention/mask");
 }
-void begin_by_itself(const Plan& plan, Kernel& kernel, std::string meanwhile) {
-  if (!plan.target.overlaps_kernels) return;
-  kernel.begins_itself = true;
-  kernel.config.push_back(
-      boolean("kBeginsItself", true, kNoField, Origin::kDerived, std::move(meanwhile)));
-}
 ConfigField split_kv_field(const AttendPlan& chosen) {
   return integer("kSplitKv", chosen.split_kv, "/tile/split_kv");
 }

@@ -29,15 +29,12 @@ ConfigField tensor_field(Tensor tensor);
 ConfigField predictor_tile_q(int tile);
 ConfigField predictor_tile_k(int tile);
 ConfigField has_mask(const Expr& mask);
-/// Has the kernel wait by itself for the one before it, where the target's kernels overlap:
-/// `meanwhile`, what it does before.
-void begin_by_itself(const Plan& plan, Kernel& kernel, std::string meanwhile);
 ConfigField split_kv_field(const AttendPlan& chosen);
 /// Of who reads the classes of tiles that their pairs decide about (lower/predict/pairs.cpp); none
 /// where bounds do.
 void add_pair_fields(const Attend& attend, std::vector<ConfigField>& fields);
-/// The same of a kernel that decides about the tiles of `select`: which tiles of attend are in one.
-/// It asks the pairs of cells itself, and those of gathered columns.
+/// The same of a kernel that decides about the tiles of `select`, and how large the tiles of attend
+/// are that have classes. Such a kernel asks the pairs of cells and of gathered columns by itself.
 void add_pair_fields(const Attend& attend, const Select& select, std::vector<ConfigField>& fields);
 /// Of who writes a row's results; only where they differ from plain softmax with a natural lse.
 void add_weight_kind(const Attend& attend, std::vector<ConfigField>& fields);

@@ -72,7 +72,6 @@ struct Kernel {
   bool decides = false;                  ///< KernelLaunch::decides
   bool attends = false;                  ///< one of the kernels of attend itself
   bool is_packed = false;                ///< KernelLaunch::is_packed
-  bool begins_itself = false;            ///< templates/prepare/begin_kernel.cuh
   bool needs_keys = true;                ///< of a sequence without keys there is nothing to do
 };
 using Kernels = std::vector<Kernel>;

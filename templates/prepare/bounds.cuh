@@ -8,7 +8,6 @@
 #include "args/predict_args.cuh"
 #include "base/math.cuh"
 #include "loader/stored_rows.cuh"
-#include "prepare/begin_kernel.cuh"
 #include "select/pooled/row_scores.cuh"
 #include "shared/prepare_block.cuh"
 
@@ -27,9 +26,9 @@ class BoundedTiles {
   static constexpr int kGroupSteps = smaller(kSteps, 8);  ///< that are loaded together
   static constexpr int kGroups = ceil_div(kSteps, kGroupSteps);
   static_assert(kHeadDim % 8 == 0 && kChunks <= 32, "a lane has a chunk of a row");
+  using Keys = uint4[kGroupSteps];
 
  public:
-  using Keys = uint4[kGroupSteps];
   /// What a lane has at the end. Where a warp reads several rows at once, lanes of the first row
   /// have the smallest elements, those of the second row the largest; else every lane has both.
   static constexpr int kBoundsOfLane = kRows > 1 ? 1 : 2;
@@ -45,14 +44,11 @@ class BoundedTiles {
     if (!exists_) column_ = 0;
   }
 
-  /// The first keys, for `run`.
-  __device__ __forceinline__ void load_first(Keys& next) const {
-    if (count_ > 0) load(next, 0, 0);
-  }
-
   /// use(tile, its bounds)
   template <class Use>
-  __device__ __forceinline__ void run(Keys& next, const Use& use) const {
+  __device__ __forceinline__ void run(const Use& use) const {
+    Keys next;
+    if (count_ > 0) load(next, 0, 0);
 #pragma unroll 1
     for (int n = 0; n < count_; ++n) {
       Pairs pairs;
@@ -177,8 +173,7 @@ class BoundedTiles {
   bool exists_;       ///< else it has no chunk of its own
 };
 
-/// predict.k_summary, or in its place predict.row_scores where few rows ask. Config: kTileK. The
-/// first keys are under way while the kernel before it makes the means of queries.
+/// predict.k_summary, or in its place predict.row_scores where few rows ask. Config: kTileK.
 template <class Config, class Hooks, class Args>
 __device__ __forceinline__ void bound_keys(const Args& args) {
   constexpr int kLength = 2 * Config::kHeadDim;
@@ -189,9 +184,6 @@ __device__ __forceinline__ void bound_keys(const Args& args) {
   const int first = (block_index() - head * blocks) * kBoundedTiles * (Config::kThreads / 32);
   const int b = head / heads, h = head - b * heads;
   const BoundedTiles<Config, Args> own(args, b, h, first + warp_index());
-  typename BoundedTiles<Config, Args>::Keys keys;
-  own.load_first(keys);
-  begin_kernel<Config>();
   if constexpr (scores_few_rows<Config>()) {
     if (has_few_rows<Config>(args)) {
       extern __shared__ __align__(1024) unsigned char block_smem[];
@@ -202,7 +194,7 @@ __device__ __forceinline__ void bound_keys(const Args& args) {
         *reinterpret_cast<float4*>(rows + n) =
             elements_of_row<Config>(means, n / kLength, n % kLength);
       __syncthreads();
-      own.run(keys, [&](int j, const auto& bounds) {
+      own.run([&](int j, const auto& bounds) {
         multiply_few_rows<Config>(args, head, j, bounds, 0, 1, [&](int row, int column) {
           return *reinterpret_cast<const float4*>(rows + row * kLength + column);
         });
@@ -210,7 +202,7 @@ __device__ __forceinline__ void bound_keys(const Args& args) {
       return;
     }
   }
-  own.run(keys, [&](int j, const auto& bounds) {
+  own.run([&](int j, const auto& bounds) {
     float* const summary =
         args.predict.k_summary + (static_cast<long long>(head) * tiles + j) * kLength;
 #pragma unroll
