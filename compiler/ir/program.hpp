@@ -173,8 +173,9 @@ bool operator==(const Project& a, const Project& b);
 /// whose vectors are rounded to the program's dtype; without index_weight weights are 1.
 /// With `from` nothing is compared: a tile has one pair, its logit is temperature * from(i, j). A
 /// column is visible to a row if attention.mask leaves some pair of their tokens visible. For
-/// summaries and cells interval analysis decides that and, with `pairs`, what it leaves open the
-/// mask of each pair; for single tokens the mask itself.
+/// single tokens the mask says that. For summaries and cells interval analysis does; where it
+/// cannot tell, they count as visible, or with `pairs` the mask is evaluated for each of their
+/// pairs.
 ///   logit(r, c) = temperature * scale * dot(r, c)         over visible, not excluded columns only
 /// 8 and 4 bits: dot = integer dot * q_scale * k_scale + row_bias[r] + column_bias[c].
 ///   weight(r, c) = logit                                  kNone

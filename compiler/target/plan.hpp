@@ -95,8 +95,8 @@ bool has_tiles_of_heads(const Attend& attend);
 Plan plan_of_packed(const Plan& plan);
 /// Do work tiles of a batch of sequences come as a schedule says that the device makes?
 bool has_sequence_tiles(const Plan& plan);
-/// Is it a second attend that walks over the tiles that a predictor keeps, by a bit for each head
-/// and tile?
+/// Is it a second attend with a predictor? It visits the tiles that any head of a work tile keeps,
+/// and reads the predictor's bits for that, one for each head and tile.
 bool has_kept_tiles(const Plan& plan);
 /// Of these: are all heads of a KV head rows of one work tile?
 bool packs_heads(const Plan& plan);

@@ -97,13 +97,13 @@ __device__ __forceinline__ void take_kept_tiles(Args& own, const Row& row) {
   move_by(predict.kept, row.b * predict.kept_stride);
 }
 
-/// What is known of the sequence's tiles (pipeline/tile_classes.cuh). Few queries are one query
-/// tile of them.
+/// The classes of a sequence's tiles (pipeline/tile_classes.cuh) lie in its piece of the workspace.
+/// A work tile of packed heads has all queries of its sequence, which are one query tile there.
 template <class Config, class Args, class Row>
 __device__ __forceinline__ void take_tile_classes(Args& own, const Row& row) {
   if constexpr (hides_rows<Config>()) own.attend.q_tiles = 1;
   move_by(own.pairs.tile_classes, row.b * own.sequences.workspace_bytes);
-  // Each sequence has the words of one batch entry.
+  // A piece has words as of batch entry 0, whatever the sequence's number.
   if constexpr (Config::kPairsVaryByBatch)
     own.pairs.tile_classes +=
         class_words<Config>(own, 0, 0, 0) - class_words<Config>(own, row.b, 0, 0);

@@ -269,7 +269,7 @@ void widen_gate(Gate& gate, const PassContext& context) {
 }
 
 /// In a batch of sequences attend itself finds its tiles, so that no kernel before it can evaluate
-/// the mask of their pairs; but for lists, which are made of these.
+/// the mask of their pairs. Attend with lists does not: a predictor has made these before.
 void leave_pairs(Attend& attend, const Program& program, AttendPlan& plan) {
   if (!attend.pairs || program.batch == BatchLayout::kUniform || attend.list_indices >= 0) return;
   attend.pairs = false;

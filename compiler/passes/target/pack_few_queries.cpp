@@ -61,7 +61,7 @@ std::optional<AttendPlan> pack_few_queries(const Plan& plan, const PassContext& 
                                     .head_dim_v = program.head_dim_v},
                                    program);
   shape = with_places(shape, program, plan.target);
-  // Under a mask that hides rows fewer scores fit the registers than under lists.
+  // Rows that hide tiles take registers, so a step may have fewer keys than with lists.
   if (shape.step_keys() % shape.tile_k != 0) return std::nullopt;
   if (smem_bytes(shape) > plan.target.smem_bytes_per_block) return std::nullopt;
   AttendPlan packed = plan.attend;

@@ -5,17 +5,6 @@
 #include "runtime/cpu/ops/ops.hpp"
 
 namespace lacuna::predict {
-namespace {
-
-void bind_tile(const Compact& op, const HostArgs& args, int i, int j, Bindings& bindings) {
-  bindings.set(Variable::kQ0, i * op.tile_q);
-  bindings.set(Variable::kQ1, std::min((i + 1) * op.tile_q, args.n_q) - 1);
-  bindings.set(Variable::kK0, j * op.tile_k);
-  bindings.set(Variable::kK1, std::min((j + 1) * op.tile_k, args.n_k) - 1);
-}
-
-}  // namespace
-
 Lists compact(const Array& bits, const Compact& op, const HostArgs& args,
               std::span<const ParamView> params) {
   constexpr std::uint32_t kMaskFlag = std::uint32_t{1} << 31U;
@@ -28,18 +17,13 @@ Lists compact(const Array& bits, const Compact& op, const HostArgs& args,
                  const HeadIndex head = head_at(bits, item / q_tiles);
                  const int i = static_cast<int>(item % q_tiles);
                  Bindings bindings;
-                 bindings.parameters = params;
-                 bindings.set(Variable::kNQ, args.n_q);
-                 bindings.set(Variable::kNK, args.n_k);
-                 bindings.set(Variable::kNH, args.n_h);
-                 bindings.set(Variable::kB, args.first_b + static_cast<std::int32_t>(head.b));
-                 bindings.set(Variable::kH, static_cast<std::int32_t>(head.h));
+                 bind_head(args, params, head, bindings);
                  const auto* words = at<std::uint32_t>(bits, head, i * op.tile_q / op.keep_q);
                  auto* const list = at<std::int32_t>(lists.indices, head, i);
                  int count = 0;
                  for (int j = 0; j < k_tiles; ++j) {
                    if (!is_kept(words, j * op.tile_k / op.keep_k)) continue;
-                   bind_tile(op, args, i, j, bindings);
+                   bind_bounds(op, args, i, j, bindings);
                    if (!holds(op.classifier.may, bindings, true)) continue;
                    const bool is_full = holds(op.classifier.must, bindings, true);
                    const std::uint32_t flag = is_full ? 0U : kMaskFlag;

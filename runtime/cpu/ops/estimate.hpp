@@ -122,8 +122,6 @@ struct LogitBlock {
 
 // estimate_index.cpp
 
-/// Formulas of an index know the launch and this head.
-void bind_head(const EstimateJob& job, HeadIndex head, Bindings& bindings);
 /// Key vectors, which all heads of a batch entry share.
 ColumnPanels load_index_columns(const EstimateJob& job, HeadIndex head);
 /// Vectors and weights of the rows, whose tokens are known.

@@ -3,6 +3,7 @@
 #include "runtime/base/half.hpp"
 #include "runtime/base/threads/parallel_for.hpp"
 #include "runtime/cpu/ops/estimate.hpp"
+#include "runtime/cpu/ops/ops.hpp"
 
 namespace lacuna::predict {
 namespace {
@@ -25,15 +26,6 @@ float positive_part(float x) { return x < 0 ? 0.0F : x; }
 
 }  // namespace
 
-void bind_head(const EstimateJob& job, HeadIndex head, Bindings& bindings) {
-  bindings.parameters = job.params;
-  bindings.set(Variable::kNQ, job.args.n_q);
-  bindings.set(Variable::kNK, job.args.n_k);
-  bindings.set(Variable::kNH, job.args.n_h);
-  bindings.set(Variable::kB, job.args.first_b + static_cast<std::int32_t>(head.b));
-  bindings.set(Variable::kH, static_cast<std::int32_t>(head.h));
-}
-
 ColumnPanels load_index_columns(const EstimateJob& job, HeadIndex head) {
   ColumnPanels panels(job.args.n_k, job.op.index_dim);
   const std::size_t workers = worker_count(job.args.threads, panels.panels());
@@ -42,7 +34,7 @@ ColumnPanels load_index_columns(const EstimateJob& job, HeadIndex head) {
   parallel_for(job.args.threads, workers, panels.panels(),
                [&](std::int64_t panel, std::size_t worker) {
                  Bindings bindings;
-                 bind_head(job, head, bindings);
+                 bind_head(job.args, job.params, head, bindings);
                  const int begin = static_cast<int>(panel) * kPanelColumns;
                  for (int k = begin; k < std::min(begin + kPanelColumns, panels.columns); ++k) {
                    bindings.set(Variable::kK, k);
@@ -60,7 +52,7 @@ void load_index_rows(const EstimateJob& job, HeadIndex head, RowVectors& rows) {
   rows.values.resize(heads * count * dim);
   rows.weights.assign(heads * count, 1.0F);
   Bindings bindings;
-  bind_head(job, head, bindings);
+  bind_head(job.args, job.params, head, bindings);
   for (std::size_t g = 0; g < heads; ++g) {
     bindings.set(Variable::kIndexH, static_cast<std::int32_t>(g));
     for (std::size_t r = 0; r < count; ++r) {

@@ -199,7 +199,7 @@ void compute_logits(const Pass& pass, LogitBlock& block, std::span<const std::ui
 }  // namespace
 
 EstimateScratch::EstimateScratch(const EstimateJob& job) {
-  bind_head(job, {}, bindings);
+  bind_head(job.args, job.params, {}, bindings);
   bindings.set(Variable::kNI, job.q_tiles());
   bindings.set(Variable::kNJ, job.k_tiles());
 }
@@ -216,7 +216,7 @@ void for_each_block(const EstimateJob& job, const KeyColumns& keys, HeadIndex he
                   reference ? scratch.exact_rows : scratch.rows,
                   scratch.bindings};
   if (pass.rows.count() == 0) return;
-  bind_head(job, head, scratch.bindings);
+  bind_head(job.args, job.params, head, scratch.bindings);
   LogitBlock block;
   block.tile_columns = columns_of_tile(job, pass.columns());
   const int tiles = ceil_div(kBlockColumns, block.tile_columns);

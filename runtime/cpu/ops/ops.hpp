@@ -2,6 +2,7 @@
 // (0: all). Semantics: ir/program.hpp. Estimate and Select: estimate.hpp, select.hpp.
 #pragma once
 
+#include <algorithm>
 #include <span>
 
 #include "compiler/expr/evaluate.hpp"
@@ -18,6 +19,27 @@ struct BranchSums {
 }  // namespace lacuna
 
 namespace lacuna::predict {
+
+// What formulas are told, but for what they alone read.
+
+/// The launch and a head of it.
+inline void bind_head(const HostArgs& args, std::span<const ParamView> params, HeadIndex head,
+                      Bindings& bindings) {
+  bindings.parameters = params;
+  bindings.set(Variable::kNQ, args.n_q);
+  bindings.set(Variable::kNK, args.n_k);
+  bindings.set(Variable::kNH, args.n_h);
+  bindings.set(Variable::kB, args.first_b + static_cast<std::int32_t>(head.b));
+  bindings.set(Variable::kH, static_cast<std::int32_t>(head.h));
+}
+/// Tile (i, j) of an op with tiles of tile_q x tile_k tokens: its first and last tokens.
+template <class Op>
+void bind_bounds(const Op& op, const HostArgs& args, int i, int j, Bindings& bindings) {
+  bindings.set(Variable::kQ0, i * op.tile_q);
+  bindings.set(Variable::kQ1, std::min((i + 1) * op.tile_q, args.n_q) - 1);
+  bindings.set(Variable::kK0, j * op.tile_k);
+  bindings.set(Variable::kK1, std::min((j + 1) * op.tile_k, args.n_k) - 1);
+}
 
 // permute.cpp. `order` is i32 [tokens]; numbers outside [0, tokens) are taken as the nearest
 // inside.

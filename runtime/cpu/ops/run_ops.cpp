@@ -150,6 +150,7 @@ class OpsBeforeAttend {
   const HostArgs& caller_;
   KeptBits kept_;
   std::vector<Array> arrays_;
+  Array visible_;  ///< of visible_tiles: steps of a predictor have the same tiles and mask
   const Node* node_ = nullptr;
 };
 
@@ -188,12 +189,12 @@ EstimateJob OpsBeforeAttend::estimate_job(const Estimate& op, const Array* visib
 }
 
 Array OpsBeforeAttend::select(const Select& op) {
-  Array visible;
-  if (op.pairs && !kept_.decided)
-    visible = visible_tiles(op, caller_, params_of(program_, caller_));
-  const Array* const seen = visible.tensor.data != nullptr ? &visible : nullptr;
+  if (op.pairs && !kept_.decided && visible_.tensor.data == nullptr)
+    visible_ = visible_tiles(op, caller_, params_of(program_, caller_));
+  const Array* const visible = visible_.tensor.data != nullptr ? &visible_ : nullptr;
   std::optional<EstimateJob> estimate;
-  if (const Estimate* read = estimate_of(program_, op)) estimate.emplace(estimate_job(*read, seen));
+  if (const Estimate* read = estimate_of(program_, op))
+    estimate.emplace(estimate_job(*read, visible));
   const SelectJob job{op,
                       caller_,
                       params_of(program_, caller_),
@@ -202,7 +203,7 @@ Array OpsBeforeAttend::select(const Select& op) {
                       find(op.similar_k),
                       find(op.within),
                       find(op.joins),
-                      seen};
+                      visible};
   // What the caller keeps is the last step's.
   const bool is_last = &op == last_step(program_).select;
   Array bits = is_last && kept_.data ? view_contiguous(kept_.data, Element::kU32, caller_.n_b,

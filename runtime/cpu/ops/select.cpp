@@ -23,10 +23,7 @@ struct RowScratch {
 
 RowScratch::RowScratch(const SelectJob& job) {
   const auto tiles = static_cast<std::size_t>(job.k_tiles());
-  bindings.parameters = job.params;
-  bindings.set(Variable::kNQ, job.args.n_q);
-  bindings.set(Variable::kNK, job.args.n_k);
-  bindings.set(Variable::kNH, job.args.n_h);
+  bind_head(job.args, job.params, {}, bindings);
   bindings.set(Variable::kNI, job.q_tiles());
   bindings.set(Variable::kNJ, job.k_tiles());
   if (job.estimate) estimate.emplace(*job.estimate);
@@ -34,14 +31,10 @@ RowScratch::RowScratch(const SelectJob& job) {
   rank.resize(tiles);
 }
 
-void bind_tile(const SelectJob& job, int i, int j, Bindings& bindings) {
-  const Select& op = job.op;
+void bind_place(const SelectJob& job, int i, int j, Bindings& bindings) {
   bindings.set(Variable::kI, i);
   bindings.set(Variable::kJ, j);
-  bindings.set(Variable::kQ0, i * op.tile_q);
-  bindings.set(Variable::kQ1, std::min((i + 1) * op.tile_q, job.args.n_q) - 1);
-  bindings.set(Variable::kK0, j * op.tile_k);
-  bindings.set(Variable::kK1, std::min((j + 1) * op.tile_k, job.args.n_k) - 1);
+  bind_bounds(job.op, job.args, i, j, bindings);
 }
 
 void find_visible(const SelectJob& job, HeadIndex head, int i, RowScratch& row) {
@@ -52,7 +45,7 @@ void find_visible(const SelectJob& job, HeadIndex head, int i, RowScratch& row) 
       if (is_visible(*job.visible, head, i, j)) row.visible.push_back(j);
       continue;
     }
-    bind_tile(job, i, j, row.bindings);
+    bind_place(job, i, j, row.bindings);
     if (holds(job.op.classifier.may, row.bindings, true)) row.visible.push_back(j);
   }
 }
@@ -90,8 +83,7 @@ float largest_p(const RowScratch& row) {
 
 /// Variables of `keep` that do not depend on the key tile.
 void bind_row(const SelectJob& job, HeadIndex head, int i, RowScratch& row) {
-  row.bindings.set(Variable::kB, job.args.first_b + static_cast<std::int32_t>(head.b));
-  row.bindings.set(Variable::kH, static_cast<std::int32_t>(head.h));
+  bind_head(job.args, job.params, head, row.bindings);
   find_visible(job, head, i, row);
   row.bindings.set(Variable::kVisible, static_cast<std::int32_t>(row.visible.size()));
   if (job.similar_q) {
@@ -110,7 +102,7 @@ void select_row(const SelectJob& job, HeadIndex head, int i, RowScratch& row, co
   std::fill(words, words + job.words(), 0U);
   for (const int j : row.visible) {
     const auto tile = static_cast<std::size_t>(j);
-    bind_tile(job, i, j, row.bindings);
+    bind_place(job, i, j, row.bindings);
     row.bindings.set(Variable::kP, row.p[tile]);
     row.bindings.set(Variable::kScore, row.score[tile]);
     row.bindings.set(Variable::kRank, row.rank[tile]);

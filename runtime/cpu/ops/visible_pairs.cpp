@@ -7,26 +7,14 @@
 namespace lacuna::predict {
 namespace {
 
-/// The mask's variables of row i but for its keys.
-void bind_row(const Select& op, const HostArgs& args, HeadIndex head, int i, Bindings& bindings) {
-  bindings.set(Variable::kNQ, args.n_q);
-  bindings.set(Variable::kNK, args.n_k);
-  bindings.set(Variable::kNH, args.n_h);
-  bindings.set(Variable::kB, args.first_b + static_cast<std::int32_t>(head.b));
-  bindings.set(Variable::kH, static_cast<std::int32_t>(head.h));
-  bindings.set(Variable::kQ0, i * op.tile_q);
-  bindings.set(Variable::kQ1, std::min((i + 1) * op.tile_q, args.n_q) - 1);
-}
-
-/// What bounds say of tile j of the row, and what they leave open its pairs.
+/// Has tile j of row i a visible pair? Bounds of the mask are asked first, because they often tell;
+/// only where they do not, the mask is evaluated for pair after pair. `bindings` know the head.
 bool is_seen(const Select& op, const HostArgs& args, int i, int j, Bindings& bindings) {
-  const int q1 = std::min((i + 1) * op.tile_q, args.n_q) - 1;
-  const int k0 = j * op.tile_k, k1 = std::min((j + 1) * op.tile_k, args.n_k) - 1;
-  bindings.set(Variable::kK0, k0);
-  bindings.set(Variable::kK1, k1);
+  bind_bounds(op, args, i, j, bindings);
   if (!holds(op.classifier.may, bindings, true)) return false;
-  return holds(op.classifier.must, bindings, true) ||
-         has_visible_pair(op.mask, i * op.tile_q, q1, k0, k1, bindings);
+  if (holds(op.classifier.must, bindings, true)) return true;
+  return has_visible_pair(op.mask, i * op.tile_q, std::min((i + 1) * op.tile_q, args.n_q) - 1,
+                          j * op.tile_k, std::min((j + 1) * op.tile_k, args.n_k) - 1, bindings);
 }
 
 }  // namespace
@@ -53,8 +41,7 @@ Array visible_tiles(const Select& op, const HostArgs& args, std::span<const Para
                  const HeadIndex head = head_at(bits, row / q_tiles);
                  const int i = static_cast<int>(row % q_tiles);
                  Bindings bindings;
-                 bindings.parameters = params;
-                 bind_row(op, args, head, i, bindings);
+                 bind_head(args, params, head, bindings);
                  auto* const words = at<std::uint32_t>(bits, head, i);
                  std::fill_n(words, bits.width(), 0U);
                  for (int j = 0; j < k_tiles; ++j) {

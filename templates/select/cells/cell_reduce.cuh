@@ -69,10 +69,10 @@ __device__ __forceinline__ TileSums reduce_cells(const float (&numbers)[kNumbers
   return {(offset + log2_approx(sum)) * kLn2, total};
 }
 
-/// What remains of the tiles that a warp has all columns of, from one on that is the first of a
-/// tile: of the lane's row in a half of the 16, to `row`, of which there are `left` from this
-/// lane's tile on; logits `logits` behind log-sums. Four lanes share a row, and a tile or have some
-/// each.
+/// Reduces the whole tiles that a warp has scores of, for the lane's row in a half of the 16. The
+/// numbers of the lane's first tile go to row[0], those of later tiles behind it, as far as there
+/// are `left` tiles; the reduced logits lie `logits` numbers behind the log-sums. Four lanes share
+/// a row: they have a tile together, or some tiles each.
 template <class Config, int kBlocks>
 __device__ __forceinline__ void put_tiles(const float (&scores)[kBlocks][4], int half, float* row,
                                           int left, int logits) {

@@ -1,4 +1,5 @@
-// The few rows of an estimate over cells whose keys blocks share (cell_shares.cuh).
+// Estimates over cells with few rows and many keys: what the blocks that share the keys
+// (cell_shares.cuh) leave for the block that decides about a row (cells.cuh).
 #pragma once
 
 #include "base/optional_field.cuh"

@@ -1,5 +1,6 @@
-// Masks that read tensors for each pair of tokens, or for tokens in no order, or that compare
-// remainders: what bounds of a tile cannot tell, its pairs do (Attend::pairs, Select::pairs).
+// Masks of which the bounds of a tile do not tell whether it has a visible pair: those that read a
+// tensor for each pair of tokens, or for tokens in no order, and those that compare remainders. For
+// them the pairs of a tile are asked (Attend::pairs, Select::pairs).
 #include "tests/numerics/variants/variant_parts.hpp"
 
 namespace lacuna::numerics {
