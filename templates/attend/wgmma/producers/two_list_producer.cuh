@@ -35,8 +35,11 @@ class TwoListProducer {
         produce_rows(first, share_of_item<Config>(work_index));
       });
     }
-    loads_.load_values();
+    // In the order of all others: keys of a step before values of the one before it. A warpgroup
+    // that passes steps on waits for the message behind its last one while the slot that the last
+    // values will take is still its own (passes_within_run).
     loads_.announce_end();
+    loads_.load_values();
   }
 
  private:
