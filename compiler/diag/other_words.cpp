@@ -145,6 +145,14 @@ constexpr std::string_view kTiles =
 constexpr std::string_view kBytes =
     "keys and values in e4m3 are the caller's choice (`--kv e4m3`); products in 8 bits are "
     "\"quantise\": { \"qk\": { \"bits\": 8 }, \"v\": { \"bits\": 8 } }";
+constexpr std::string_view kWindow =
+    "a window is part of the mask, and its length a parameter: `q + n_k - n_q - k < window`, "
+    "\"params\": { \"window\": { \"type\": \"i32\", \"default\": 1024 } }";
+constexpr std::string_view kRandom =
+    "random numbers are `hash(seed, x)`, 32 bits: of pairs `hash(7, q * n_k + k) % 10 == 0`, of "
+    "tiles `hash(7, i * n_j + j) % 10 == 0`";
+constexpr std::string_view kOfLibraries =
+    "functions stand by themselves: `abs(x)`, `log(x)`, `max(x, y)`";
 constexpr std::string_view kOfConditions =
     "a formula sees one pair; its conditions are joined by `and` or `or`";
 constexpr std::string_view kOfPlaces =
@@ -166,9 +174,9 @@ struct Construction {
 constexpr auto kConstructions = std::to_array<Construction>({
     {"causal", "causal attention is the mask `k <= q + n_k - n_q`"},
     {"is_causal", "causal attention is the mask `k <= q + n_k - n_q`"},
-    {"window", "a window is part of the mask: `q + n_k - n_q - k < window`"},
-    {"window_size", "a window is part of the mask: `q + n_k - n_q - k < window`"},
-    {"sliding_window", "a window is part of the mask: `q + n_k - n_q - k < window`"},
+    {"window", kWindow},
+    {"window_size", kWindow},
+    {"sliding_window", kWindow},
     {"softcap", "a soft cap is the score `cap * tanh(s / cap)`"},
     {"alibi", "ALiBi is the score `s - slope * (q + n_k - n_q - k)`"},
     {"alibi_slopes", "ALiBi is the score `s - slope * (q + n_k - n_q - k)`"},
@@ -186,12 +194,22 @@ constexpr auto kConstructions = std::to_array<Construction>({
     {"relu", "write `max(x, 0)`"},
     {"pow", "write `x * x`, or `exp2(y * log2(x))`", {}, WordPlace::kFormula},
     {"rsqrt", "write `1 / sqrt(x)`", {}, WordPlace::kFormula},
-    {"rand",
-     "random numbers are `hash(seed, x)`, 32 bits: `hash(seed, i * n_j + j) % 10 == 0`",
+    {"rand", kRandom, {}, WordPlace::kFormula},
+    {"random", kRandom, {}, WordPlace::kFormula},
+    {"mod", "a remainder is `q % 2`", {}, WordPlace::kFormula},
+    {"len", "lengths are `n_q` and `n_k`", {}, WordPlace::kFormula},
+    {"np", kOfLibraries, {}, WordPlace::kFormula},
+    {"numpy", kOfLibraries, {}, WordPlace::kFormula},
+    {"math", kOfLibraries, {}, WordPlace::kFormula},
+    {"Math", kOfLibraries, {}, WordPlace::kFormula},
+    {"torch", kOfLibraries, {}, WordPlace::kFormula},
+    {"infinity", "write `inf`", {}, WordPlace::kFormula},
+    {"h_kv",
+     "a formula knows its query head `h`: of 4 heads to a KV head, `h // 4` is that",
      {},
      WordPlace::kFormula},
-    {"random",
-     "random numbers are `hash(seed, x)`, 32 bits: `hash(seed, i * n_j + j) % 10 == 0`",
+    {"d",
+     "`s` is scaled already, by attention.scale or 1 / sqrt(head dim)",
      {},
      WordPlace::kFormula},
     {"cumsum",

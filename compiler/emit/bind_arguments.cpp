@@ -178,6 +178,7 @@ std::vector<ArgField> bind_arguments(const Plan& plan, const LoweredPlan& lowere
   if (parts.kv_scales) add(lay_out(kv_scale_members(), kv_scale_offset(parts)));
   if (parts.branch) add(lay_out(branch_members(), branch_offset(parts)));
   if (parts.pairs) add(lay_out(pair_members(), pair_offset(parts)));
+  if (parts.summaries) add(lay_out(summary_members(), summary_offset(parts)));
   std::uint32_t end = params_offset(parts);
   const std::vector<ParamSpec>& params = plan.program.params;
   for (std::size_t p = 0; p < params.size(); ++p) {

@@ -31,6 +31,17 @@ constexpr BlockMember kPairMembers[] = {
     {"tile_classes", FieldKind::kPointer, FieldSource::kWorkspace},
 };
 
+constexpr BlockMember kSummaryMembers[] = {
+    {"kept_summaries", FieldKind::kPointer, FieldSource::kTensorData,
+     static_cast<int>(TensorRole::kKSummaries)},
+    {"summary_slots", FieldKind::kPointer, FieldSource::kTensorData,
+     static_cast<int>(TensorRole::kSummarySlots)},
+    {"summarised", FieldKind::kPointer, FieldSource::kTensorData,
+     static_cast<int>(TensorRole::kSummarised)},
+    {"summary_tiles", FieldKind::kI32, FieldSource::kTensorExtent,
+     tensor_dimension(TensorRole::kKSummaries, 2)},
+};
+
 constexpr BlockMember kSequenceMembers[] = {
     {"q_begin", FieldKind::kPointer, FieldSource::kTensorData,
      static_cast<int>(TensorRole::kQBegin)},
@@ -95,6 +106,7 @@ std::span<const BlockMember> schedule_members() { return kScheduleMembers; }
 std::span<const BlockMember> split_members() { return kSplitMembers; }
 std::span<const BlockMember> branch_members() { return kBranchMembers; }
 std::span<const BlockMember> pair_members() { return kPairMembers; }
+std::span<const BlockMember> summary_members() { return kSummaryMembers; }
 std::span<const BlockMember> sequence_members() { return kSequenceMembers; }
 std::span<const BlockMember> kv_scale_members() { return kKvScaleMembers; }
 std::span<const BlockMember> batch_schedule_members() { return kBatchScheduleMembers; }
@@ -173,8 +185,12 @@ std::uint32_t pair_offset(BlockParts parts) {
   return branch_offset(parts) + (parts.branch ? block_bytes(branch_members()) : 0);
 }
 
-std::uint32_t params_offset(BlockParts parts) {
+std::uint32_t summary_offset(BlockParts parts) {
   return pair_offset(parts) + (parts.pairs ? block_bytes(pair_members()) : 0);
+}
+
+std::uint32_t params_offset(BlockParts parts) {
+  return summary_offset(parts) + (parts.summaries ? block_bytes(summary_members()) : 0);
 }
 
 std::uint32_t args_bytes(const Program& program, BlockParts parts) {

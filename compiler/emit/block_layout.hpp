@@ -10,6 +10,7 @@
 //     KvScaleArgs kv_scales;  // of keys and values of e4m3
 //     BranchArgs branch;    // where a spec has branches
 //     PairArgs pairs;       // where pairs of tiles are asked before attend
+//     SummaryArgs summaries;  // where summaries of key tiles may stay
 //     Param<...> param_x; ...
 //   };
 //
@@ -61,6 +62,7 @@ std::span<const BlockMember> predict_members();         ///< lacuna::PredictArgs
 std::span<const BlockMember> kv_scale_members();        ///< lacuna::KvScaleArgs
 std::span<const BlockMember> branch_members();          ///< lacuna::BranchArgs
 std::span<const BlockMember> pair_members();            ///< lacuna::PairArgs
+std::span<const BlockMember> summary_members();         ///< lacuna::SummaryArgs
 
 std::uint32_t field_bytes(FieldKind kind);
 
@@ -79,6 +81,7 @@ std::uint32_t predict_offset(BlockParts parts);
 std::uint32_t kv_scale_offset(BlockParts parts);
 std::uint32_t branch_offset(BlockParts parts);
 std::uint32_t pair_offset(BlockParts parts);
+std::uint32_t summary_offset(BlockParts parts);
 std::uint32_t params_offset(BlockParts parts);
 /// sizeof(Args) of a program.
 std::uint32_t args_bytes(const Program& program, BlockParts parts);

@@ -104,6 +104,7 @@ void write_args(CudaWriter& out, const Program& program, BlockParts parts) {
   if (parts.kv_scales) out.line("  lacuna::KvScaleArgs kv_scales;");
   if (parts.branch) out.line("  lacuna::BranchArgs branch;");
   if (parts.pairs) out.line("  lacuna::PairArgs pairs;");
+  if (parts.summaries) out.line("  lacuna::SummaryArgs summaries;");
   for (const ParamSpec& param : program.params) {
     const bool is_wide = param_kind(param.symbol) == FieldKind::kWideParam;
     out.line(std::string(parts.sequences ? "  lacuna::CopiedParam<" : "  lacuna::Param<") +
@@ -122,6 +123,7 @@ void write_args(CudaWriter& out, const Program& program, BlockParts parts) {
     assert_offsets(out, "SequenceSchedule", batch_schedule_members(), {"arrivals", "sm_count"});
   if (parts.kv_scales) assert_offsets(out, "KvScaleArgs", kv_scale_members(), {"values_stride_h"});
   if (parts.branch) assert_offsets(out, "BranchArgs", branch_members(), {"sum_lse"});
+  if (parts.summaries) assert_offsets(out, "SummaryArgs", summary_members(), {"summary_tiles"});
   if (!parts.predict) return;
   assert_offsets(
       out, "PredictArgs", predict_members(),
@@ -173,6 +175,7 @@ void write_shared_includes(CudaWriter& out, BlockParts parts) {
   if (parts.kv_scales) write_include(out, "args/kv_scale_args.cuh");
   if (parts.branch) write_include(out, "args/branch_args.cuh");
   if (parts.pairs) write_include(out, "args/pair_args.cuh");
+  if (parts.summaries) write_include(out, "args/summary_args.cuh");
   if (parts.wgmma) write_include(out, "pipeline/work_tile_schedule.cuh");
 }
 

@@ -59,9 +59,14 @@ void add_launches(const Plan& plan, const LoweredPlan& lowered, LaunchProgram& p
   for (const Kernel& kernel : lowered.kernels) {
     const bool overlaps = plan.target.overlaps_kernels && &kernel != &lowered.kernels.front();
     const int grid = add_value(program, grid_name(kernel), kernel.grid.expr);
-    program.launches.push_back(
-        {entry_name(kernel, plan.program), kernel.name, kernel.decides, overlaps, kernel.is_packed,
-         grid, runs_each_sequence(lowered, kernel), kernel.threads.value, kernel.smem_bytes.value});
+    const int kept_grid =
+        kernel.kept_grid.expr.empty()
+            ? grid
+            : add_value(program, grid_name(kernel) + ".kept", kernel.kept_grid.expr);
+    program.launches.push_back({entry_name(kernel, plan.program), kernel.name, kernel.decides,
+                                overlaps, kernel.is_packed, grid, kept_grid,
+                                runs_each_sequence(lowered, kernel), kernel.threads.value,
+                                kernel.smem_bytes.value});
   }
 }
 

@@ -82,6 +82,7 @@ struct KernelLaunch {
   bool overlaps = false;       ///< waits by itself for the launch before it, and may start earlier
   bool is_packed = false;      ///< takes the block with LaunchProgram::packed in place of others
   int grid_x = 0;              ///< index into values
+  int kept_grid_x = 0;         ///< the same, of a launch whose summaries stay
   bool each_sequence = false;  ///< the grid has a row of blocks for each
   int threads = 0;
   int smem_bytes = 0;

@@ -7,15 +7,26 @@
 namespace lacuna {
 namespace {
 
-constexpr const char* kRoleNames[kTensorRoleCount] = {"q",           "k",
-                                                      "v",           "o",
-                                                      "lse",         "counts",
-                                                      "tile_mask",   "list_indices",
-                                                      "list_counts", "previous_lse",
-                                                      "order",       "q_begin",
-                                                      "lengths",     "k_begin",
-                                                      "pages",       "k_scale",
-                                                      "v_scale"};
+constexpr const char* kRoleNames[kTensorRoleCount] = {"q",
+                                                      "k",
+                                                      "v",
+                                                      "o",
+                                                      "lse",
+                                                      "counts",
+                                                      "tile_mask",
+                                                      "list_indices",
+                                                      "list_counts",
+                                                      "previous_lse",
+                                                      "order",
+                                                      "q_begin",
+                                                      "lengths",
+                                                      "k_begin",
+                                                      "pages",
+                                                      "k_scale",
+                                                      "v_scale",
+                                                      "k_summaries",
+                                                      "summary_slots",
+                                                      "summarised"};
 
 std::string_view name_of(FieldKind kind) {
   switch (kind) {
@@ -153,6 +164,9 @@ std::string print_launch_program(const LaunchProgram& program) {
     text += "zeros " + std::string(kRoleNames[static_cast<int>(role)]) + "\n";
   for (const KernelLaunch& launch : program.launches) {
     text += "launch " + launch.entry + " grid=" + value_name(program, launch.grid_x) +
+            (launch.kept_grid_x != launch.grid_x
+                 ? " kept_grid=" + value_name(program, launch.kept_grid_x)
+                 : "") +
             (launch.each_sequence ? " for each sequence" : "") +
             " threads=" + std::to_string(launch.threads) +
             " smem_bytes=" + std::to_string(launch.smem_bytes) +

@@ -25,9 +25,13 @@ enum class TensorRole : std::uint8_t {
   kPages,    ///< i32 [n_b, max_pages]: pages of each sequence's keys and values, in order
   // Of k and v of e4m3, [entries, n_h_kv], where an entry is one of the batch or a page:
   kKScale,
-  kVScale
+  kVScale,
+  // Of summaries of key tiles that stay from launch to launch:
+  kKSummaries,    ///< f32 [slots, n_h_kv, tiles, elements of a summary]
+  kSummarySlots,  ///< i32 [n_b]: the slot of each entry or sequence
+  kSummarised     ///< i32 [n_b]: keys of each whose summaries are there
 };
-inline constexpr int kTensorRoleCount = 17;
+inline constexpr int kTensorRoleCount = 20;
 
 enum class FieldKind : std::uint8_t {
   kPointer,
@@ -68,8 +72,9 @@ struct BlockParts {
   bool sequences = false;
   bool predict = false;
   bool kv_scales = false;
-  bool branch = false;  ///< of several
-  bool pairs = false;   ///< of tiles whose pairs are asked
+  bool branch = false;     ///< of several
+  bool pairs = false;      ///< of tiles whose pairs are asked
+  bool summaries = false;  ///< of key tiles, that may stay from launch to launch
 };
 
 }  // namespace lacuna

@@ -14,6 +14,14 @@ Chosen<int> rows_smem(int head_dim) {
           std::to_string(kFewRows) + " rows that ask * 2 * " + std::to_string(head_dim) + " * 4"};
 }
 
+/// Rows of other widths need the registers of fewer; so does the code of other GPUs.
+Chosen<int> blocks_of(const Plan& plan) {
+  const int head_dim = plan.program.head_dim;
+  const bool is_measured = plan.attend.family.value == AttendFamily::kWgmma;
+  if (!is_measured || head_dim <= 96 || head_dim > 128) return one_resident_block();
+  return {3, Origin::kDerived, "while some wait for keys others compare"};
+}
+
 }  // namespace
 
 Kernels lower_bounds(const Plan& plan) {
@@ -30,11 +38,13 @@ Kernels lower_bounds(const Plan& plan) {
                "a warp for each " + std::to_string(kBoundedTiles) + " key tiles of the predictor"},
       .threads = block_threads(),
       .smem_bytes = rows_smem(plan.program.head_dim),
+      .resident_blocks = blocks_of(plan),
       .operands = {"k"},
       .slots = {{"k_summary",
                  units(all_heads(Tensor::kK), tiles, 2 * plan.program.head_dim * kWordBytes)}},
       .decides = true};
   add_row_scores(plan, kernel);
+  make_kept_summaries(plan, kernel);
   return {kernel};
 }
 

@@ -59,6 +59,7 @@ struct Kernel {
   const char* hooks = "Hooks";           ///< whose formulas it calls
   std::vector<ConfigField> config = {};  ///< besides the element type and the head dim
   ShapeExpr grid = {};                   ///< blocks
+  ShapeExpr kept_grid = {};  ///< where summaries stay, which takes fewer; empty: the same
   Chosen<int> threads = {}, smem_bytes = {};
   /// Blocks whose registers a multiprocessor has to hold at once (__launch_bounds__).
   Chosen<int> resident_blocks = one_resident_block();

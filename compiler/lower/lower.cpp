@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "compiler/lower/launch_text.hpp"
+#include "compiler/lower/token_ops.hpp"
 #include "compiler/target/limits.hpp"
 
 namespace lacuna {
@@ -98,7 +99,8 @@ LoweredPlan lower_plan(const Plan& plan) {
                    .predict = has_other_ops(plan.program),
                    .kv_scales = plan.program.kv == KvFormat::kE4M3,
                    .branch = find_op<MergeBranch>(plan.program) != nullptr,
-                   .pairs = attend_of(plan.program).pairs};
+                   .pairs = attend_of(plan.program).pairs,
+                   .summaries = kept_summaries(plan.program) != nullptr};
   lowered.slots = workspace_of(lowered.kernels);
   lowered.each_sequence = has_pieces(lowered, plan);
   lowered.sizes = attend_sizes(plan);

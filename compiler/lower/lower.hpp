@@ -27,6 +27,13 @@ Kernels lower_merge_branch(const Plan& plan);
 /// with these summaries, or two steps do.
 void add_row_scores(const Plan& plan, Kernel& kernel);
 
+/// Tells a kernel that makes or reads predict.k_summary that its place may be memory of the
+/// caller's (kept_summaries).
+void add_kept_summaries(const Plan& plan, Kernel& kernel);
+/// The same of the kernel that makes them, and how many of its blocks suffice for what is left to
+/// do.
+void make_kept_summaries(const Plan& plan, Kernel& kernel);
+
 /// A plan for a CUDA target, lowered.
 struct LoweredPlan {
   Kernels kernels;          ///< in launch order

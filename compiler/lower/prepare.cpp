@@ -170,7 +170,10 @@ Kernel prepare_kernel(const Plan& plan, const TokenOps& ops, Tensor tensor) {
   kernel.resident_blocks = prepare_blocks(ops, tokens, kernel.threads.value, head_dim);
   if (ops.smooth != nullptr) kernel.operands.push_back(is_query ? "q_mean" : "k_mean");
   if (ops.bias != nullptr) kernel.operands.push_back(is_query ? "k_mean" : "q_mean");
-  if (!is_query && ops.summary != nullptr && !ops.has_cells()) add_row_scores(plan, kernel);
+  if (!is_query && ops.summary != nullptr && !ops.has_cells()) {
+    add_row_scores(plan, kernel);
+    make_kept_summaries(plan, kernel);
+  }
   return kernel;
 }
 

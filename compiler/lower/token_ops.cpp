@@ -52,6 +52,20 @@ TokenOps token_ops(const Program& program, Tensor tensor) {
   return ops;
 }
 
+const Summarise* kept_summaries(const Program& program) {
+  if (makes_keys(program) || find_op<MergeBranch>(program) != nullptr) return nullptr;
+  const TokenOps ops = token_ops(program, Tensor::kK);
+  if (ops.smooth != nullptr || ops.similarity != nullptr || ops.quantise != nullptr ||
+      ops.estimate_quantise != nullptr || ops.bias != nullptr || ops.has_cells())
+    return nullptr;
+  if (ops.bounds != nullptr && ops.summary != nullptr) return nullptr;
+  return ops.bounds != nullptr ? ops.bounds : ops.summary;
+}
+
+int summary_elements(const Summarise& summary, const Program& program) {
+  return (summary.bounds ? 2 : 1) * program.head_dim;
+}
+
 bool quantises_attend(const Program& program) { return attend_of(program).q_scale >= 0; }
 
 }  // namespace lacuna

@@ -25,6 +25,13 @@ struct TokenOps {
 /// Of kQ or kK.
 TokenOps token_ops(const Program& program, Tensor tensor);
 
+/// The summaries of key tiles that may stay in memory of the caller's from launch to launch,
+/// because each follows from the keys of its tile alone, and nothing else is read of these keys
+/// before attend; null: there are none.
+const Summarise* kept_summaries(const Program& program);
+/// Elements of one.
+int summary_elements(const Summarise& summary, const Program& program);
+
 /// Does attend multiply integers? Then what prepares them serves no decision alone.
 bool quantises_attend(const Program& program);
 

@@ -5,6 +5,7 @@
 
 #include "runtime/api/call.hpp"
 #include "runtime/api/token_order.hpp"
+#include "runtime/base/whole_tiles.hpp"
 #include "runtime/launch/bind_launch.hpp"
 #include "runtime/launch/branches.hpp"
 #include "runtime/launch/kernel_signature.hpp"
@@ -194,6 +195,26 @@ lacuna_status lacuna_workspace_bytes(const lacuna_kernel* kernel, const lacuna_s
 lacuna_status lacuna_selection_bytes(const lacuna_kernel* kernel, const lacuna_shape* shape,
                                      size_t* bytes) {
   return guarded([&] { return bytes_for_shape(kernel, shape, bytes, selection_bytes); });
+}
+
+lacuna_status lacuna_summaries_extents(const lacuna_kernel* kernel, const lacuna_shape* shape,
+                                       int64_t extents[4]) {
+  return guarded([&] {
+    if (kernel == nullptr) return fail_call("kernel: expected a handle, got null");
+    if (extents == nullptr) return fail_call("extents: expected places for four, got null");
+    lacuna_shape known;
+    const std::string misfit = shape == nullptr
+                                   ? std::string("shape: expected lacuna_shape, got null")
+                                   : read_struct("lacuna_shape", *shape, sizeof(known), known);
+    if (!misfit.empty()) return fail_call(misfit);
+    const LaunchContract& contract = kernel->state->lowered().contract;
+    const bool stay = contract.summary_tile > 0;
+    extents[0] = stay ? known.batch : 0;
+    extents[1] = stay ? known.heads_kv : 0;
+    extents[2] = stay ? ceil_div(std::int64_t{known.n_k}, contract.summary_tile) : 0;
+    extents[3] = stay ? contract.summary_elements : 0;
+    return LACUNA_OK;
+  });
 }
 
 lacuna_status lacuna_branch_tile(const lacuna_kernel* kernel, const char* branch, int32_t* tile_q,

@@ -1,6 +1,7 @@
 #include "runtime/base/arguments.hpp"
 
 #include "compiler/ir/callers_positions.hpp"
+#include "compiler/lower/token_ops.hpp"
 
 namespace lacuna {
 
@@ -27,6 +28,10 @@ LaunchContract make_contract(const Plan& plan, DLDevice device) {
     contract.takes_order |= input->name == "order";
   }
   contract.keeps_selection = find_op<Select>(plan.program) != nullptr;
+  if (const Summarise* summary = kept_summaries(plan.program)) {
+    contract.summary_tile = summary->tile;
+    contract.summary_elements = summary_elements(*summary, plan.program);
+  }
   contract.has_lse = attend.lse;
   contract.v_of_k = attend.v_of_k;
   contract.params = plan.program.params;

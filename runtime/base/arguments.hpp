@@ -34,6 +34,8 @@ struct LaunchContract {
   bool takes_order = false;      ///< and n_q = n_k
   std::size_t order_params = 0;  ///< that formulas read it as, behind `params`
   bool keeps_selection = false;  ///< has a predictor, whose decision a selection can hold
+  int summary_tile = 0;          ///< keys of a summary that may stay with the caller; 0: none may
+  int summary_elements = 0;      ///< of one
   bool has_lse = true;
   bool has_branches = false;   ///< several attends: there are no reports
   bool has_positions = false;  ///< a part of a problem: `n_q` of parameters is that of the whole

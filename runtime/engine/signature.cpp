@@ -46,10 +46,14 @@ Json signature_json(const Program& program, const LaunchContract& contract) {
   }
   Json parameters = Json::array();
   for (const ParamSpec& param : contract.params) parameters.push_back(param_json(param));
-  return {{"tensors", std::move(tensors)},
-          {"parameters", std::move(parameters)},
-          {"lse", contract.has_lse},
-          {"keeps_selection", contract.keeps_selection}};
+  Json signature = {{"tensors", std::move(tensors)},
+                    {"parameters", std::move(parameters)},
+                    {"lse", contract.has_lse},
+                    {"keeps_selection", contract.keeps_selection}};
+  if (contract.summary_tile > 0)
+    signature["summaries"] = {{"tile_k", contract.summary_tile},
+                              {"elements", contract.summary_elements}};
+  return signature;
 }
 
 }  // namespace lacuna

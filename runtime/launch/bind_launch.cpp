@@ -7,7 +7,8 @@
 
 #include "compiler/ir/names.hpp"
 #include "runtime/base/whole_tiles.hpp"
-#include "runtime/launch/monotone.hpp"
+#include "runtime/launch/param_promises.hpp"
+#include "runtime/launch/tensors/optional_tensors.hpp"
 #include "runtime/launch/tensors/tensor_check.hpp"
 #include "runtime/launch/tensors/tensor_rules.hpp"
 
@@ -206,26 +207,6 @@ void bind_order_params(const LaunchContract& contract, BoundLaunch& bound) {
   }
 }
 
-/// Scales of k and v of e4m3 are of whole tensors, heads, entries, or both.
-void check_scales(const Extents& extents, Mismatches& mismatches, BoundLaunch& bound) {
-  const std::pair<const char*, TensorRole> scales[] = {{"k_scale", TensorRole::kKScale},
-                                                       {"v_scale", TensorRole::kVScale}};
-  for (const auto& [name, role] : scales) {
-    BoundTensor& tensor = bound.tensors[static_cast<std::size_t>(role)];
-    const std::int64_t expected[] = {extents.k_entries, extents.heads_kv};
-    if (tensor.data == nullptr) continue;
-    for (int d = 0; d < 2; ++d) {
-      if (tensor.extent[d] == 1) {
-        tensor.stride[d] = 0;
-      } else if (expected[d] != kAnyExtent && tensor.extent[d] != expected[d]) {
-        mismatches.argument(name, std::string(d == 0 ? "entries" : "heads_kv") + " expected 1 or " +
-                                      std::to_string(expected[d]) + ", got " +
-                                      std::to_string(tensor.extent[d]));
-      }
-    }
-  }
-}
-
 void bind_scale(double scale, Mismatches& mismatches, BoundLaunch& bound) {
   bound.softmax_scale = static_cast<float>(scale);
   const bool is_usable = std::isnormal(bound.softmax_scale) && bound.softmax_scale > 0;
@@ -237,15 +218,14 @@ void bind_scale(double scale, Mismatches& mismatches, BoundLaunch& bound) {
 /// On the CPU, whose memory can be read here; of sequences each is looked at by itself
 /// (host_sequences.cpp). On a GPU a promise that is not kept goes unseen: `lacuna run` looks at
 /// what it passes.
-void check_monotone(Mismatches& mismatches, const BoundLaunch& bound) {
+void check_promises(Mismatches& mismatches, const BoundLaunch& bound) {
   const LaunchContract& contract = mismatches.contract();
   if (contract.device.device_type != kDLCPU || mismatches.any()) return;
   if (contract.batch != BatchLayout::kUniform) return;
   for (std::size_t p = 0; p < contract.params.size(); ++p) {
-    const ParamSymbol& symbol = contract.params[p].symbol;
-    if (!symbol.monotone) continue;
-    if (const auto fall = first_fall(symbol, bound.params[p]))
-      mismatches.parameter(symbol.name.c_str(), "is declared monotone, but " + *fall);
+    const ParamSpec& param = contract.params[p];
+    if (const auto broken = broken_promise(param, bound.params[p]))
+      mismatches.parameter(param.symbol.name.c_str(), *broken);
   }
 }
 
@@ -369,11 +349,12 @@ bool bind_launch(const LaunchContract& contract, const lacuna_launch_args& args,
   bind_tensors(args, extents, mismatches, bound);
   check_places_in_pages(mismatches, bound);
   check_scales(extents, mismatches, bound);
+  check_summaries(extents, mismatches, bound);
   bind_v_of_k(mismatches, bound);
   bind_params(args, extents, mismatches, bound);
   bind_order_params(contract, bound);
   bind_scale(args.softmax_scale, mismatches, bound);
-  check_monotone(mismatches, bound);
+  check_promises(mismatches, bound);
   if (mismatches.any()) return false;
   bound.shape = {static_cast<std::int32_t>(extents.batch), static_cast<std::int32_t>(extents.heads),
                  static_cast<std::int32_t>(extents.heads_kv),

@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <vector>
 
 #include "runtime/base/whole_tiles.hpp"
 #include "runtime/launch/argument_block.hpp"
 #include "runtime/launch/host_codes.hpp"
-#include "runtime/launch/monotone.hpp"
+#include "runtime/launch/param_promises.hpp"
 
 namespace lacuna {
 namespace {
@@ -93,29 +94,42 @@ class ContentsCheck {
     }
   }
 
-  /// Parameters that never fall, along the tokens of the sequence: what is behind its last one is
-  /// not read.
+  /// What a dimension of a parameter has for a sequence: others are as long as they are.
+  std::int32_t extent_of(ParamAxis axis, const Sequence& s) const {
+    switch (axis) {
+      case ParamAxis::kNQ:
+        return s.n_q;
+      case ParamAxis::kNK:
+        return s.n_k;
+      case ParamAxis::kQTiles:
+        return ceil_div(s.n_q, contract_.tile_q);
+      case ParamAxis::kKTiles:
+        return ceil_div(s.n_k, contract_.tile_k);
+      default:
+        return std::numeric_limits<std::int32_t>::max();
+    }
+  }
+
+  /// What parameters promise, along the tokens of the sequence: what is behind its last one is not
+  /// read.
   void check_promises(const Sequence& s) {
     for (std::size_t p = 0; p < contract_.params.size(); ++p) {
       const ParamSymbol& symbol = contract_.params[p].symbol;
-      if (!symbol.monotone) continue;
+      if (symbol.shape.empty()) continue;
       ParamView view = bound_.params[p];
-      const std::size_t last = symbol.shape.size() - 1;
-      const ParamAxis axis = symbol.shape[last].axis;
-      if (axis == ParamAxis::kNQ) view.extent[last] = std::min(view.extent[last], s.n_q);
-      if (axis == ParamAxis::kNK) view.extent[last] = std::min(view.extent[last], s.n_k);
+      for (std::size_t d = 0; d < symbol.shape.size(); ++d)
+        view.extent[d] = std::min(view.extent[d], extent_of(symbol.shape[d].axis, s));
       if (symbol.shape[0].axis == ParamAxis::kBatch && view.extent[0] > 1) {
         constexpr std::int64_t kElementBytes = 4;
         view.data =
             static_cast<const unsigned char*>(view.data) + s.index * view.stride[0] * kElementBytes;
         view.extent[0] = 1;
       }
-      if (const auto fall = first_fall(symbol, view)) {
+      if (const auto broken = broken_promise(contract_.params[p], view)) {
         complete_ = false;
         diagnostics_.add({.code = Code::kParamArgument,
                           .message = "kernel " + contract_.kernel + ", parameter " + symbol.name +
-                                     ": is declared monotone, but of sequence " +
-                                     std::to_string(s.index) + " " + *fall});
+                                     ": of sequence " + std::to_string(s.index) + ": " + *broken});
       }
     }
   }

@@ -103,13 +103,18 @@ CUresult record_event(const KernelState& kernel, const lacuna_launch_args& args,
 /// CUDA 12.3: from here on a captured graph keeps launches that overlap.
 constexpr int kFirstDriverThatOverlaps = 12030;
 
+std::int32_t grid_of(const KernelLaunch& launch, const LaunchValues& values,
+                     const lacuna_launch_args& args) {
+  return values.data[args.k_summaries != nullptr ? launch.kept_grid_x : launch.grid_x];
+}
+
 /// `overlaps`: with the kernel before it, which this call has launched.
 CUresult enqueue_kernel(const KernelState& kernel, std::size_t index, const LaunchValues& values,
                         std::int32_t rows, void* block, const lacuna_launch_args& args,
                         bool overlaps) {
   const KernelLaunch& launch = kernel.lowered().launch.launches[index];
   CUlaunchConfig config;
-  config.grid_x = static_cast<unsigned>(values.data[launch.grid_x]);
+  config.grid_x = static_cast<unsigned>(grid_of(launch, values, args));
   config.grid_y = static_cast<unsigned>(rows);
   config.block_x = static_cast<unsigned>(launch.threads);
   config.shared_bytes = static_cast<unsigned>(launch.smem_bytes);
@@ -140,7 +145,7 @@ CUresult enqueue(const KernelState& kernel, const LaunchValues& values, std::int
   CUresult result = kCudaSuccess;
   for (std::size_t i = 0; i < kernel.module.kernels.size() && result == kCudaSuccess; ++i) {
     const KernelLaunch& launch = kernel.lowered().launch.launches[i];
-    const bool is_idle = values.data[launch.grid_x] == 0;
+    const bool is_idle = grid_of(launch, values, args) == 0;
     if (!is_idle && !(launch.decides && is_decided(kernel, args.selection))) {
       const bool overlaps = may_overlap && launch.overlaps && !is_first;
       const std::int32_t rows = launch.each_sequence ? entries : 1;

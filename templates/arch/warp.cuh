@@ -46,6 +46,26 @@ __device__ __forceinline__ T warp_reduce(T x, Merge merge) {
   return x;
 }
 
+/// Sums over all lanes of kCount values, a power of two, each in 32 / kCount neighbouring lanes:
+/// lane n has that of x[n * kCount / 32]. As warp_reduce adds, with fewer exchanges than one for
+/// each value.
+template <int kCount>
+__device__ __forceinline__ float sum_each_over_lanes(float (&x)[kCount]) {
+  int lanes = 16;
+#pragma unroll
+  for (int count = kCount / 2; count > 0; count /= 2, lanes /= 2) {
+    const bool is_upper = (lane_index() & lanes) != 0;
+#pragma unroll
+    for (int n = 0; n < count; ++n) {
+      const float sent = is_upper ? x[n] : x[n + count];
+      x[n] = (is_upper ? x[n + count] : x[n]) + __shfl_xor_sync(kAllLanes, sent, lanes);
+    }
+  }
+#pragma unroll
+  for (; lanes > 0; lanes /= 2) x[0] += __shfl_xor_sync(kAllLanes, x[0], lanes);
+  return x[0];
+}
+
 /// The sum of x over this lane and those before it.
 template <class T>
 __device__ __forceinline__ T inclusive_sum_over_lanes(T x) {

@@ -8,6 +8,7 @@
 #include "args/predict_args.cuh"
 #include "base/math.cuh"
 #include "loader/stored_rows.cuh"
+#include "select/pooled/kept_summaries.cuh"
 #include "select/pooled/row_scores.cuh"
 #include "shared/prepare_block.cuh"
 
@@ -26,6 +27,7 @@ class BoundedTiles {
   static constexpr int kGroupSteps = smaller(kSteps, 8);  ///< that are loaded together
   static constexpr int kGroups = ceil_div(kSteps, kGroupSteps);
   static_assert(kHeadDim % 8 == 0 && kChunks <= 32, "a lane has a chunk of a row");
+  static constexpr int kBoundsAtOnce = 2;  ///< tiles whose bounds are read together
   using Keys = uint4[kGroupSteps];
 
  public:
@@ -34,17 +36,31 @@ class BoundedTiles {
   static constexpr int kBoundsOfLane = kRows > 1 ? 1 : 2;
   static constexpr int kQuads = 2 * kBoundsOfLane;
 
-  __device__ __forceinline__ BoundedTiles(const Args& args, int b, int h, int first)
+  /// `end`: of the block's tiles.
+  __device__ __forceinline__ BoundedTiles(const Args& args, int b, int h, int first, int end)
       : args_(args), b_(b), h_(h), first_(first) {
-    const int left = args.predict.keep_k_tiles - first;
-    count_ = left > 0 ? smaller(ceil_div(left, kWarps), kBoundedTiles) : 0;
+    count_ = end > first ? ceil_div(end - first, kWarps) : 0;
     row_ = lane_index() / kLanes;
     column_ = lane_index() % kLanes * 8;
     exists_ = column_ < kHeadDim;
     if (!exists_) column_ = 0;
   }
 
-  /// use(tile, its bounds)
+  /// use(first tile, end, bounds of those a warp apart), which are among `bounds` of the head's
+  /// tiles.
+  template <class Use>
+  __device__ __forceinline__ void read(const float* bounds, const Use& use) const {
+#pragma unroll 1
+    for (int first = 0; first < count_; first += kBoundsAtOnce) {
+      SummaryQuad quads[kBoundsAtOnce][kQuads];
+#pragma unroll
+      for (int n = 0; n < kBoundsAtOnce; ++n)
+        fetch(quads[n], bounds, smaller(first + n, count_ - 1));
+      use(tile(first), tile(count_), quads);
+    }
+  }
+
+  /// use(tile, its bounds), which are found in the keys.
   template <class Use>
   __device__ __forceinline__ void run(const Use& use) const {
     Keys next;
@@ -64,8 +80,8 @@ class BoundedTiles {
         }
         merge_keys(pairs, keys, group == 0);
       }
-      SummaryQuad quads[kQuads];
-      find_bounds(quads, pairs, n);
+      SummaryQuad quads[1][kQuads];
+      find_bounds(quads[0], pairs, n);
       use(tile(n), quads);
     }
   }
@@ -77,6 +93,24 @@ class BoundedTiles {
   };
 
   __device__ __forceinline__ int tile(int n) const { return first_ + n * kWarps; }
+  /// Of the first element that this lane has, counted as PooledVectors does; negative: of none.
+  __device__ __forceinline__ int column_of(int own) const {
+    const int bound = kRows > 1 ? row_ : own;
+    return exists_ && bound < 2 ? bound * kHeadDim + column_ : -8;
+  }
+  __device__ __forceinline__ void fetch(SummaryQuad (&quads)[kQuads], const float* bounds,
+                                        int n) const {
+    const float* const of_tile = bounds + static_cast<long long>(tile(n)) * 2 * kHeadDim;
+#pragma unroll
+    for (int own = 0; own < kBoundsOfLane; ++own) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        SummaryQuad& quad = quads[2 * own + half];
+        quad.column = column_of(own) + 4 * half;
+        if (quad.column >= 0) quad.x = *reinterpret_cast<const float4*>(of_tile + quad.column);
+      }
+    }
+  }
   __device__ __forceinline__ int last_token(int n) const {
     return smaller((tile(n) + 1) * Config::kTileK, args_.attend.n_k) - 1;
   }
@@ -138,7 +172,7 @@ class BoundedTiles {
 #pragma unroll
     for (int own = 0; own < kBoundsOfLane; ++own) {
       const int bound = kRows > 1 ? row_ : own;
-      const int column = exists_ && bound < 2 ? bound * kHeadDim + column_ : -8;
+      const int column = column_of(own);
       float x[8];
 #pragma unroll
       for (int e = 0; e < 8; ++e) x[e] = bound == 0 ? smallest[e] : largest[e];
@@ -173,43 +207,103 @@ class BoundedTiles {
   bool exists_;       ///< else it has no chunk of its own
 };
 
-/// predict.k_summary, or in its place predict.row_scores where few rows ask. Config: kTileK.
-template <class Config, class Hooks, class Args>
-__device__ __forceinline__ void bound_keys(const Args& args) {
-  constexpr int kLength = 2 * Config::kHeadDim;
-  const int tiles = args.predict.keep_k_tiles, heads = args.attend.n_h / args.attend.heads_per_kv;
-  const int blocks = ceil_div(tiles, kBoundedTiles * (Config::kThreads / 32));
-  const int head = block_index() / blocks;
-  if (head >= args.attend.n_b * heads) return;
-  const int first = (block_index() - head * blocks) * kBoundedTiles * (Config::kThreads / 32);
-  const int b = head / heads, h = head - b * heads;
-  const BoundedTiles<Config, Args> own(args, b, h, first + warp_index());
-  if constexpr (scores_few_rows<Config>()) {
-    if (has_few_rows<Config>(args)) {
-      extern __shared__ __align__(1024) unsigned char block_smem[];
-      float* const rows = reinterpret_cast<float*>(block_smem);
-      const float* const means = means_of_few_rows<Config>(args, head);
-      for (int n = 4 * thread_index(); n < rows_of_kv_head(args) * kLength;
-           n += 4 * Config::kThreads)
-        *reinterpret_cast<float4*>(rows + n) =
-            elements_of_row<Config>(means, n / kLength, n % kLength);
-      __syncthreads();
-      own.run([&](int j, const auto& bounds) {
-        multiply_few_rows<Config>(args, head, j, bounds, 0, 1, [&](int row, int column) {
-          return *reinterpret_cast<const float4*>(rows + row * kLength + column);
-        });
-      });
-      return;
-    }
+/// A block's tiles of a KV head: those that it reads, if their summaries stay, and those whose keys
+/// it reads.
+template <class Config, class Args>
+struct BoundedShare {
+  using Tiles = BoundedTiles<Config, Args>;
+  static constexpr int kWarps = Config::kThreads / 32;
+  static constexpr int kKnown = kKnownTiles * kWarps, kFound = kBoundedTiles * kWarps;
+  int head, b, h, known, first_known, first_found;
+
+  /// `number`: of the share, counted through the heads.
+  __device__ __forceinline__ BoundedShare(const Args& args, int number) {
+    const int heads = args.attend.n_h / args.attend.heads_per_kv;
+    const int shares = ceil_div(args.predict.keep_k_tiles, kFound);
+    head = number / shares;
+    b = head / heads, h = head - b * heads;
+    known = known_summaries<Config, Config::kTileK>(args, b);
+    first_known = (number - head * shares) * kKnown;
+    first_found = (number - head * shares) * kFound;
   }
-  own.run([&](int j, const auto& bounds) {
-    float* const summary =
-        args.predict.k_summary + (static_cast<long long>(head) * tiles + j) * kLength;
+  __device__ __forceinline__ int end_of_known() const {
+    return smaller(known, first_known + kKnown);
+  }
+  __device__ __forceinline__ int end_of_found(const Args& args) const {
+    return smaller(args.predict.keep_k_tiles, first_found + kFound);
+  }
+  __device__ __forceinline__ bool is_empty(const Args& args) const {
+    return first_known >= known && known >= end_of_found(args);
+  }
+  /// Of this warp.
+  __device__ __forceinline__ Tiles tiles_to_read(const Args& args) const {
+    return Tiles(args, b, h, first_known + warp_index(), end_of_known());
+  }
+  __device__ __forceinline__ Tiles tiles_to_find(const Args& args) const {
+    int first = first_found + warp_index();
+    if (known > first) first += ceil_div(known - first, kWarps) * kWarps;
+    return Tiles(args, b, h, first, end_of_found(args));
+  }
+};
+
+/// Bounds where they stay, or predict.k_summary; and where few rows ask, in its place,
+/// predict.row_scores.
+template <class Config, class Args>
+__device__ __forceinline__ void bound_share(const Args& args, const BoundedShare<Config, Args>& own,
+                                            float* smem) {
+  constexpr int kLength = 2 * Config::kHeadDim;
+  float* const summaries = summaries_of_head<Config>(args, own.head, kLength);
+  const auto write = [&](int j, const auto& bounds) {
+    float* const summary = summaries + static_cast<long long>(j) * kLength;
 #pragma unroll
     for (const SummaryQuad& quad : bounds) {
       if (quad.column >= 0) *reinterpret_cast<float4*>(summary + quad.column) = quad.x;
     }
-  });
+  };
+  if constexpr (scores_few_rows<Config>()) {
+    if (has_few_rows<Config>(args)) {
+      const float* const means = means_of_few_rows<Config>(args, own.head);
+      for (int n = 4 * thread_index(); n < rows_of_kv_head(args) * kLength;
+           n += 4 * Config::kThreads)
+        *reinterpret_cast<float4*>(smem + n) =
+            elements_of_row<Config>(means, n / kLength, n % kLength);
+      __syncthreads();
+      const auto multiply = [&](int first, int end, const auto& bounds) {
+        multiply_few_rows<Config, 1>(
+            args, own.head, first, BoundedShare<Config, Args>::kWarps, end, bounds, 0,
+            [&](int row, int column) {
+              return *reinterpret_cast<const float4*>(smem + row * kLength + column);
+            });
+      };
+      if constexpr (keeps_summaries<Config>()) own.tiles_to_read(args).read(summaries, multiply);
+      own.tiles_to_find(args).run([&](int j, const auto& bounds) {
+        if (summaries_stay<Config>(args)) write(j, bounds[0]);
+        multiply(j, j + 1, bounds);
+      });
+      return;
+    }
+  }
+  own.tiles_to_find(args).run([&](int j, const auto& bounds) { write(j, bounds[0]); });
+}
+
+/// Config: kTileK. Where summaries stay a grid may have fewer blocks than there are shares.
+template <class Config, class Hooks, class Args>
+__device__ __forceinline__ void bound_keys(const Args& args) {
+  extern __shared__ __align__(1024) unsigned char block_smem[];
+  float* const smem = reinterpret_cast<float*>(block_smem);
+  using Share = BoundedShare<Config, Args>;
+  const int shares = args.attend.n_b * (args.attend.n_h / args.attend.heads_per_kv) *
+                     ceil_div(args.predict.keep_k_tiles, Share::kFound);
+  if constexpr (keeps_summaries<Config>()) {
+    for (int number = block_index(); number < shares; number += static_cast<int>(gridDim.x)) {
+      const Share own(args, number);
+      if (own.is_empty(args)) continue;
+      bound_share<Config>(args, own, smem);
+      __syncthreads();
+    }
+  } else if (block_index() < shares) {
+    bound_share<Config>(args, Share(args, block_index()), smem);
+  }
 }
 
 }  // namespace lacuna

@@ -18,7 +18,7 @@
 
 namespace lacuna {
 
-template <class Config, class Args>
+template <class Config, class Args, bool kStay = false>
 class PrepareBlock {
   static constexpr bool kIsQuery = Config::kIsQuery;
   static constexpr bool kHasSummary = Config::kSummaryTile != 0;
@@ -26,7 +26,7 @@ class PrepareBlock {
   static constexpr bool kHasIntegers = Config::kBits != 0 || Config::kEstimateBits != 0;
   using Element = typename Config::Element;
   using Rows = PrepareRows<Config, Args>;
-  using Sums = PrepareSums<Config, Args>;
+  using Sums = PrepareSums<Config, Args, kStay>;
   using Integers = PrepareIntegers<Config, Args>;
   using Layout = typename Rows::Layout;
   using Columns = typename Rows::Columns;
@@ -43,16 +43,19 @@ class PrepareBlock {
   static_assert(Config::kSmooth || !Config::kSmoothSummary);
 
  public:
-  __device__ __forceinline__ PrepareBlock(const Args& args, unsigned char* smem)
+  __device__ __forceinline__ PrepareBlock(const Args& args, unsigned char* smem, int number)
       : args_(args),
-        rows_(args),
+        rows_(args, number),
         smem_(*reinterpret_cast<Smem*>(smem)),
         sums_(smem_.sums),
         integers_(smem_.integers) {}
 
-  __device__ __forceinline__ void run() {
-    if constexpr (has_sequences<Config>()) {
-      if (!rows_.exist()) return;
+  /// `known`: tokens whose summaries stay, as PrepareSums counts them.
+  __device__ __forceinline__ void run(int known) {
+    if (!rows_.exist()) return;
+    if constexpr (kStay) {
+      sums_.multiply_known(rows_, known);
+      if (smaller(rows_.first() + Config::kTokens, rows_.side().n) <= known) return;
     }
     rows_.load();
     sums_.prefetch_queries(rows_);
@@ -268,13 +271,34 @@ class PrepareBlock {
   float length_;  ///< of this lane's own row, as in smem_.length
 };
 
+/// The same where summaries stay. The grid may have fewer blocks than there are tokens for.
+template <class Config, class Args>
+__device__ __forceinline__ void prepare_kept(const Args& args, unsigned char* smem) {
+  using Sums = PrepareSums<Config, Args, true>;
+  const int heads = args.attend.n_h / args.attend.heads_per_kv;
+  const int blocks = args.predict.k_padded / Config::kTokens;
+  int known = 0, known_b = -1;
+  for (int number = block_index(); number < args.attend.n_b * heads * blocks;
+       number += static_cast<int>(gridDim.x)) {
+    const int head = number / blocks, b = head / heads;
+    if (b != known_b) known = Sums::known_tokens(args, b);
+    known_b = b;
+    if (Sums::is_idle(args, number - head * blocks, known)) continue;
+    PrepareBlock<Config, Args, true>(args, smem, number).run(known);
+    __syncthreads();
+  }
+}
+
 /// Config: kIsQuery; kTokens; kSmooth, kSmoothSummary; kSummaryTile, kSimilarityTile (0: none),
 /// kGramMax; kBits (0, 8), kGroup, kTile; kEstimateBits (0, 4, 8), kEstimateGroup, kEstimateTile;
 /// kBias.
 template <class Config, class Hooks, class Args>
 __device__ __forceinline__ void prepare_tokens(const Args& args) {
   extern __shared__ __align__(1024) unsigned char block_smem[];
-  PrepareBlock<Config, Args>(args, block_smem).run();
+  if constexpr (keeps_summaries<Config>()) {
+    if (summaries_stay<Config>(args)) return prepare_kept<Config>(args, block_smem);
+  }
+  PrepareBlock<Config, Args>(args, block_smem, block_index()).run(0);
 }
 
 }  // namespace lacuna

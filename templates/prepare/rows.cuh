@@ -30,11 +30,15 @@ class PrepareRows {
   using Layout = TokenLayout<Config::kHeadDim, Config::kTokens, Config::kThreads>;
   using Columns = float[Layout::kSteps][8];  ///< one number for each column of a lane
   using PerPass = float[Layout::kPasses];    ///< one number for each row of a lane
+  /// Is something written for tokens past the end?
+  static constexpr bool kPads =
+      Config::kBits != 0 || Config::kEstimateBits != 0 || Config::kRoundsSummary || Config::kBias;
 
-  __device__ __forceinline__ PrepareRows(const Args& args)
+  /// `number`: of a block's tokens, counted through the heads.
+  __device__ __forceinline__ PrepareRows(const Args& args, int number)
       : args_(args), side_(prepare_side<Config::kIsQuery>(args)), row_(Layout::first_row()) {
     const auto blocks = static_cast<unsigned>(side_.padded / Config::kTokens);
-    const auto block = static_cast<unsigned>(block_index());
+    const auto block = static_cast<unsigned>(number);
     head_ = static_cast<int>(block / blocks);
     first_ = static_cast<int>(block - block / blocks * blocks) * Config::kTokens;
     left_ = side_.n - first_;
@@ -43,11 +47,12 @@ class PrepareRows {
   __device__ __forceinline__ const Args& args() const { return args_; }
   __device__ __forceinline__ const PrepareSide& side() const { return side_; }
   __device__ __forceinline__ int head() const { return head_; }
-  /// Does the block have work? Of a batch of one length all blocks have. A sequence is prepared up
-  /// to whole kPreparedTokens, whatever the longest has.
+  /// Does the block have work? Integers, biases and cells are written up to whole kPreparedTokens,
+  /// of a sequence up to its own, whatever the longest has.
   __device__ __forceinline__ bool exist() const {
-    return !is_beyond<Config>(head_, side_.heads) &&
-           !is_beyond<Config>(first_, prepared_length(side_.n));
+    if (is_beyond<Config>(head_, side_.heads)) return false;
+    if constexpr (!kPads) return left_ > 0;
+    return !is_beyond<Config>(first_, prepared_length(side_.n));
   }
   __device__ __forceinline__ int first() const { return first_; }
   __device__ __forceinline__ int left() const { return left_; }

@@ -5,6 +5,7 @@
 #include "arch/prefetch.cuh"
 #include "base/math.cuh"
 #include "prepare/rows.cuh"
+#include "select/pooled/kept_summaries.cuh"
 #include "select/pooled/row_scores.cuh"
 
 namespace lacuna {
@@ -19,7 +20,8 @@ struct SumsSmem {
   float similarity[Layout::kWarps][kHeadDim];  ///< the same, of rows made unit length
 };
 
-template <class Config, class Args>
+/// kStay: summaries are written where they stay (select/pooled/kept_summaries.cuh).
+template <class Config, class Args, bool kStay = false>
 class PrepareSums {
   static constexpr int kHeadDim = Config::kHeadDim;
   static constexpr bool kHasSummary = Config::kSummaryTile != 0;
@@ -57,6 +59,36 @@ class PrepareSums {
       const float* const queries = means_of_few_rows<Config>(rows.args(), rows.head());
       for (int column = 4 * lane_index(); column < kHeadDim; column += 128)
         prefetch_to_l1(queries + row * kHeadDim + column);
+    }
+  }
+
+  /// Where summaries stay: tokens of a batch entry from the first on whose tiles are known; all of
+  /// them, or those of whole blocks, because a block makes all of its tiles together.
+  __device__ __forceinline__ static int known_tokens(const Args& args, int b) {
+    constexpr int kTile = Config::kSummaryTile;
+    const int n = args.attend.n_k, known = kTile * known_summaries<Config, kTile>(args, b);
+    return known >= n ? n : known / Config::kTokens * Config::kTokens;
+  }
+  /// Has a head's block of this number nothing to do?
+  __device__ __forceinline__ static bool is_idle(const Args& args, int number, int known) {
+    const int end = smaller((number + 1) * Config::kTokens, args.attend.n_k);
+    return end <= known && number * kShareTiles * Config::kSummaryTile >= known;
+  }
+  /// What is left to do with these: where few rows ask, their products. They are so little to read
+  /// that the first blocks take them, more than they have tokens for.
+  __device__ __forceinline__ void multiply_known(const Rows& rows, int known) const {
+    if (!has_few_rows<Config>(rows.args())) return;
+    const int tiles = ceil_div(known, Config::kSummaryTile);
+    const int first = rows.first() / Config::kTokens * kShareTiles + warp_;
+    const int end = smaller(tiles, first - warp_ + kShareTiles);
+    const float* const summaries = summaries_of_head<Config>(rows.args(), rows.head(), kHeadDim);
+#pragma unroll 1
+    for (int tile = first; tile < end; tile += kMeansAtOnce * Layout::kWarps) {
+      SummaryQuad means[kMeansAtOnce][kQuads];
+#pragma unroll
+      for (int n = 0; n < kMeansAtOnce; ++n)
+        read_means(means[n], summaries, smaller(tile + n * Layout::kWarps, end - 1));
+      multiply_means<1>(rows, tile, Layout::kWarps, end, means, 0);
     }
   }
 
@@ -232,7 +264,8 @@ class PrepareSums {
   __device__ __forceinline__ void finish_summaries(const Rows& rows) const {
     constexpr int kTiles = kTilesOfBlock;
     if (has_few_rows<Config>(rows.args())) {  // the warps of a tile share out the rows
-      multiply_summary(rows, warp_ % kTiles, warp_ / kTiles, Layout::kWarps / kTiles);
+      multiply_summary<Layout::kWarps / kTiles>(rows, warp_ % kTiles, warp_ / kTiles);
+      if (kStay && warp_ < kTiles) write_summary(rows, warp_);
     } else if (warp_ < kTiles) {
       finish_summary(rows, warp_);
     }
@@ -243,13 +276,29 @@ class PrepareSums {
     if constexpr (Config::kRoundsSummary) {
       write_cell(rows, tile);
     } else if (has_few_rows<Config>(rows.args())) {
-      multiply_summary(rows, tile, 0, 1);
+      multiply_summary<1>(rows, tile, 0);
+      if (kStay) write_summary(rows, tile);
     } else {
       write_summary(rows, tile);
     }
   }
 
   static constexpr int kQuads = ceil_div(kHeadDim, 128);
+  /// Known tiles of a block: no fewer than it has tokens for, so that blocks are enough for all.
+  static constexpr int kShareTiles = larger(kKnownTiles * Layout::kWarps, kTilesOfBlock);
+  static constexpr int kMeansAtOnce = 4;  ///< tiles whose means are read together
+
+  __device__ __forceinline__ static void read_means(SummaryQuad (&means)[kQuads],
+                                                    const float* summaries, int tile) {
+#pragma unroll
+    for (int n = 0; n < kQuads; ++n) {
+      const int column = 128 * n + 4 * lane_index();
+      means[n].column = column < kHeadDim ? column : -1;
+      if (column < kHeadDim)
+        means[n].x = *reinterpret_cast<const float4*>(
+            summaries + static_cast<long long>(tile) * kHeadDim + column);
+    }
+  }
   /// The means of a tile that has tokens, by a whole warp.
   __device__ __forceinline__ void means_of_tile(SummaryQuad (&means)[kQuads], const Rows& rows,
                                                 int tile) const {
@@ -269,30 +318,42 @@ class PrepareSums {
     if (tile * Config::kSummaryTile >= rows.left()) return;
     SummaryQuad means[kQuads];
     means_of_tile(means, rows, tile);
-    float* const summary = rows.side().summary + number_of_tile(rows, tile) * kHeadDim;
+    float* const summary =
+        head_summaries(rows) +
+        static_cast<long long>(rows.first() / Config::kSummaryTile + tile) * kHeadDim;
 #pragma unroll
     for (int n = 0; n < kQuads; ++n) {
       if (means[n].column >= 0) *reinterpret_cast<float4*>(summary + means[n].column) = means[n].x;
     }
   }
 
-  /// Counted through all heads.
-  __device__ __forceinline__ static long long number_of_tile(const Rows& rows, int tile) {
-    return static_cast<long long>(rows.head()) * rows.side().tiles +
-           rows.first() / Config::kSummaryTile + tile;
+  /// Of the tiles of the block's head.
+  __device__ __forceinline__ static float* head_summaries(const Rows& rows) {
+    if constexpr (kStay) return summaries_of_head<Config>(rows.args(), rows.head(), kHeadDim);
+    return rows.side().summary + static_cast<long long>(rows.head()) * rows.side().tiles * kHeadDim;
   }
 
-  /// With every `step`-th row from `first` on.
-  __device__ __forceinline__ void multiply_summary(const Rows& rows, int tile, int first,
-                                                   int step) const {
+  /// With every kRowStep-th row from `first_row` on.
+  template <int kRowStep>
+  __device__ __forceinline__ void multiply_summary(const Rows& rows, int tile,
+                                                   int first_row) const {
     if constexpr (scores_few_rows<Config>()) {
-      constexpr int kTile = Config::kSummaryTile;
-      if (tile * kTile >= rows.left()) return;
-      SummaryQuad means[kQuads];
-      means_of_tile(means, rows, tile);
+      if (tile * Config::kSummaryTile >= rows.left()) return;
+      SummaryQuad means[1][kQuads];
+      means_of_tile(means[0], rows, tile);
+      const int of_head = rows.first() / Config::kSummaryTile + tile;
+      multiply_means<kRowStep>(rows, of_head, 1, of_head + 1, means, first_row);
+    }
+  }
+  /// As multiply_few_rows.
+  template <int kRowStep, int kTiles>
+  __device__ __forceinline__ void multiply_means(const Rows& rows, int first, int step, int end,
+                                                 const SummaryQuad (&means)[kTiles][kQuads],
+                                                 int first_row) const {
+    if constexpr (scores_few_rows<Config>()) {
       const float* const queries = means_of_few_rows<Config>(rows.args(), rows.head());
-      multiply_few_rows<Config>(
-          rows.args(), rows.head(), rows.first() / kTile + tile, means, first, step,
+      multiply_few_rows<Config, kRowStep>(
+          rows.args(), rows.head(), first, step, end, means, first_row,
           [&](int row, int column) { return elements_of_row<Config>(queries, row, column); });
     }
   }

@@ -30,6 +30,8 @@ constexpr int prepare_smem_bytes(int warps, int head_dim) {
 /// Tiles that a warp of `bound_keys` takes one after the other, and shared memory for the rows that
 /// it multiplies bounds with.
 inline constexpr int kBoundedTiles = 4;
+/// Where summaries stay, tiles that a warp of `bound_keys` or `prepare_tokens` reads.
+inline constexpr int kKnownTiles = 8;
 constexpr int bounded_rows_bytes(int rows, int head_dim) { return rows * 2 * head_dim * 4; }
 
 /// Of `prepare_values`: the codes of each channel, its scale and the reciprocal of that.

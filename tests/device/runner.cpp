@@ -241,7 +241,9 @@ std::string run_grid(const Subject& subject, const BoundLaunch& bound,
   for (std::size_t x = 0; x < subject.kernels.size(); ++x) {
     const KernelLaunch& launch = subject.launch.launches[x];
     if (launch.decides && selection != nullptr && selection->calls != 0) continue;
-    const std::int32_t count = values[static_cast<std::size_t>(launch.grid_x)];
+    const bool is_kept = bound[TensorRole::kKSummaries].data != nullptr;
+    const std::int32_t count =
+        values[static_cast<std::size_t>(is_kept ? launch.kept_grid_x : launch.grid_x)];
     const std::int32_t rows = launch.each_sequence ? bound.shape.n_b : 1;
     std::vector<emulation::BlockLaunch> blocks;
     for (std::int32_t n = 0; n < count * rows; ++n)

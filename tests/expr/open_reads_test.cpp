@@ -48,6 +48,18 @@ std::string loose_in(const std::string& mask) {
   return loose_part(parsed.expr);
 }
 
+TEST(OpenReads, LooseAreComparisonsThatBoundsDoNotSettle) {
+  EXPECT_EQ(loose_in("(q - k) * (q - k) <= 1024"), "(q - k) * (q - k) <= 1024");
+  EXPECT_EQ(loose_in("abs(q - k) <= 32 and k <= q"), "");
+  EXPECT_EQ(loose_in("k >= q // chunk * chunk and k <= q"), "k >= q // chunk * chunk");
+  EXPECT_EQ(loose_in("abs(q - k) * step < 100"), "abs(q - k) * step < 100");
+  EXPECT_EQ(loose_in("k <= q * n_k // n_q"), "k <= q * n_k // n_q");
+  EXPECT_EQ(loose_in("q * k < 2000"), "q * k < 2000");
+  EXPECT_EQ(loose_in("int(log2(max(k, 1))) == 3"), "log2(max(k, 1))");
+  EXPECT_EQ(loose_in("q - k < q // 2"), "q - k < q // 2");
+  EXPECT_EQ(loose_in("q >= 0 and k <= q + n_k - n_q"), "");
+}
+
 TEST(OpenReads, LooseAreRemaindersAndBitsOfTokens) {
   EXPECT_EQ(loose_in("k <= q and q // 64 == k // 64"), "");
   EXPECT_EQ(loose_in("q // 24 // 7 == k // 24 // 7 and q % 24 // 7 == k % 24 // 7"), "q % 24");

@@ -20,6 +20,8 @@ query and 8 KV heads, random normal values.
   lists      the same of tiles of each head's own, decisions and attend together: streaming heads, the best blocks by their means,
              FlexPrefill, gates that skip some or nothing, NSA, gathered keys; also for 1024 queries of each of 4 sequences of
              8192 keys
+  summaries  one query of many keys by methods that summarise them, if summaries are made anew and if they stay (k_summaries),
+             next to dense attention
   integers   the same of integers: SpargeAttn by sums and by rank, SALE; and estimates of 4 bits, cascade and Twilight
 
 Needs what tools/dev/peers.py needs.
@@ -102,6 +104,16 @@ class Batch:
         scales = {"k_scale": self.scale, "v_scale": self.scale} if codes else {}
         call = functools.partial(kernel, self.q, k, v, out=o, sequences=sequences, **scales, **(parameters or {}))
         return Launch(self.torch, call), o
+
+    def keep_summaries(self, launch):
+        """The same launch, all of whose summaries but those of the last 100 keys stay from one launch to the next."""
+        kernel = launch.call.func
+        kept = kernel.new_summaries(self.k, len(self.lengths), max(self.n_k))
+        named = {"k_summaries": kept, "summarised": self.numbers([0] * len(self.lengths))}
+        functools.partial(launch.call, **named)()
+        named["summarised"] = self.numbers([n - 100 for n in self.n_k])
+        o = self.torch.full_like(self.q, float("nan"))
+        return Launch(self.torch, functools.partial(launch.call, out=o, **named)), o
 
     def encode(self, scale):
         """Keys and values become numbers that codes of e4m3 stand for."""
@@ -317,6 +329,24 @@ def point_lists(torch, engine, options):
              ("nsa", {}), ("minference-vertical-slash", {}), ("quest", {})]
     return [row for name, parameters in cases
             for row in by_family(torch, engine, options, name, (SPECS / f"{name}.json").read_text(), Heads(), parameters, FEW_LONG)]
+
+
+def point_summaries(torch, engine, options):
+    rows = []
+    for name in ("quest", "topk-blocks", "moba-blocks"):
+        for lengths, what in (([(1, 8192)] * 64, "1 query of 8192 keys x 64"), ([(1, 131072)], "1 query of 131072 keys")):
+            batch = Batch(torch, engine, lengths)
+            subjects, outputs = {}, {}
+            subjects["dense"], _ = batch.launch(DENSE % "")
+            subjects["anew"], outputs["anew"] = batch.launch((SPECS / f"{name}.json").read_text(), 64)
+            subjects["stay"], outputs["stay"] = batch.keep_summaries(subjects["anew"])
+            errors, times = checked_medians(torch, subjects, outputs, "anew", options.seconds)
+            ratio = {key: round(t / times["dense"], 3) for key, t in times.items()}
+            print(f"{name}, {what}: " + ", ".join(f"{key} {t:.1f} us ({ratio[key]:.3f})" for key, t in times.items()) +
+                  f"; rel L1 {max(errors.values()):.1e}", flush=True)
+            rows.append({"point": f"{name}, {what}", "time_us": times, "of_dense": ratio, "rel_l1": errors,
+                         "is_right": all(error < TOLERANCE for error in errors.values())})
+    return rows
 
 
 def point_integers(torch, engine, options):

@@ -86,6 +86,7 @@ bool load_npy_files(const InputOptions& options, Inputs& inputs, Session& sessio
   const std::tuple<const char*, const std::string*, Array*> files[] = {
       {"q", &options.q, &inputs.q}, {"k", &options.k, &inputs.k}, {"v", &options.v, &inputs.v}};
   for (const auto& [name, path, array] : files) {
+    if (path->empty()) continue;  // v, where it is a part of k
     Diagnostics diagnostics;
     const auto bytes = read_file(*path, diagnostics);
     auto parsed = bytes ? parse_npy(*bytes, diagnostics) : std::nullopt;
@@ -216,13 +217,35 @@ std::optional<Inputs> load_tensors(const std::string& path, std::optional<DType>
   return inputs;
 }
 
+/// Does --v fit a spec that takes v from k, or one that does not?
+namespace {
+
+bool check_v(const InputOptions& options, const VariantSpec& spec, Session& session) {
+  const bool is_of_k = spec.attention.v == ValuesOf::kKeys;
+  if (is_of_k || options.q.empty() || !options.v.empty()) return true;
+  session.fail(ExitCode::kUsage, "--q requires --v, unless the spec says \"v\": \"k\"");
+  return false;
+}
+
+/// v that was given beside k although it is a part of k: the same numbers?
+bool is_v_of_k(const Array& given, const Inputs& inputs, Session& session) {
+  if (given.shape.empty() || given.bytes == inputs.v.bytes) return true;
+  session.fail(ExitCode::kInput,
+               "--v: expected none, or the first " + std::to_string(inputs.v.shape.back()) +
+                   " elements of each row of k, because the spec says \"v\": \"k\"; got others");
+  return false;
+}
+
+}  // namespace
+
 std::optional<Inputs> load_inputs(const InputOptions& options, const VariantSpec& spec,
                                   Session& session) {
   Inputs inputs;
   bool good = true;
   std::string path = options.input;
+  if (!check_v(options, spec, session)) return std::nullopt;
   if (!options.q.empty()) {
-    inputs.origin = options.q + ", " + options.k + ", " + options.v;
+    inputs.origin = options.q + ", " + options.k + (options.v.empty() ? "" : ", " + options.v);
     good = load_npy_files(options, inputs, session);
   } else {
     if (path.empty()) path = shipped_sample();
@@ -245,7 +268,10 @@ std::optional<Inputs> load_inputs(const InputOptions& options, const VariantSpec
   if (!good || !params) return std::nullopt;
   inputs.params = std::move(*params);
   const std::vector<int>& widths = spec.attention.head_dim_v.values;
+  const Array given_v = inputs.v;
   take_v_of_k(spec, widths.empty() ? 0 : widths.front(), inputs);
+  if (inputs.v_of_k && !options.v.empty() && !is_v_of_k(given_v, inputs, session))
+    return std::nullopt;
   inputs.v_not_finite = count_not_finite_rows(inputs.v);
   return inputs;
 }

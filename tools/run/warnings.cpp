@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "runtime/launch/monotone.hpp"
+#include "compiler/expr/bounds/open_reads.hpp"
+#include "runtime/launch/param_promises.hpp"
 #include "tools/run/mask_classes.hpp"
 
 namespace lacuna::tools {
@@ -31,6 +32,9 @@ std::string mask_warning(const SpecDocument& document, const Inputs& inputs,
   if (tiles.visible == 0) return "attention.mask hides every key of every query: o is 0";
   if (tiles.visible < all) return "";
   if (is_true_everywhere(document, inputs, result)) return "attention.mask is true everywhere";
+  // Of these `visible` counts what bounds leave, and a tile without a visible pair is not visited.
+  const Expr& mask = document.spec.attention.mask;
+  if (!open_reads(mask).empty() || !loose_part(mask).empty()) return "";
   return "attention.mask leaves no tile out: it hides keys within tiles alone";
 }
 
@@ -133,10 +137,8 @@ std::vector<std::string> warnings_of(const SpecDocument& document, const Inputs&
 std::string broken_promise(const VariantSpec& spec, const Inputs& inputs) {
   const std::vector<ParamView> views = views_of(spec, inputs);
   for (std::size_t p = 0; p < spec.params.size(); ++p) {
-    const ParamSymbol& symbol = spec.params[p].symbol;
-    if (!symbol.monotone) continue;
-    if (const auto fall = first_fall(symbol, views[p]))
-      return symbol.name + " is declared monotone, but " + *fall;
+    if (const auto broken = lacuna::broken_promise(spec.params[p], views[p]))
+      return spec.params[p].symbol.name + (broken->starts_with("is ") ? " " : ": ") + *broken;
   }
   return "";
 }

@@ -166,9 +166,10 @@ void add_run(CLI::App& app, Session& session) {
                                         "safetensors with q, k, v (the shipped sample)");
   CLI::Option* q = verb->add_option("--q", options->input.q, ".npy of q, in place of --input");
   CLI::Option* k = verb->add_option("--k", options->input.k, ".npy of k");
-  CLI::Option* v = verb->add_option("--v", options->input.v, ".npy of v");
+  CLI::Option* v =
+      verb->add_option("--v", options->input.v, ".npy of v; none if the spec says \"v\": \"k\"");
   for (CLI::Option* option : {input, q, k, v}) option->type_name("FILE");
-  for (CLI::Option* option : {q, k, v}) option->needs(q)->needs(k)->needs(v)->excludes(input);
+  for (CLI::Option* option : {q, k, v}) option->needs(q)->needs(k)->excludes(input);
   verb->add_option("--param", options->input.params,
                    "A number, or a tensor from .npy or .safetensors; may be repeated")
       ->type_name("NAME=VALUE|NAME=@FILE")

@@ -27,6 +27,22 @@ class Analysis {
     return {classifier(result.lo, false), classifier(result.hi, true)};
   }
 
+  /// After `run`: the first comparison of a number that has no bounds, or is computed from one; -1:
+  /// none.
+  int unsettled() const {
+    std::vector<bool> is_open;
+    is_open.reserve(bounds_.size());
+    for (std::size_t n = 0; n < bounds_.size(); ++n) {
+      const ExprNode& node = mask_.nodes[n];
+      const bool reads_open = std::ranges::any_of(node.children, [&](std::int32_t child) {
+        return child >= 0 && is_open[static_cast<std::size_t>(child)];
+      });
+      if (reads_open && is_comparison(node.op)) return static_cast<int>(n);
+      is_open.push_back(varies_[n] && (reads_open || has_no_bounds(node.type, bounds_[n])));
+    }
+    return -1;
+  }
+
  private:
   const Bounds& child(const ExprNode& node, std::size_t n) const {
     return bounds_[static_cast<std::size_t>(node.children[n])];
@@ -37,6 +53,14 @@ class Analysis {
   ExprType operand_type(const ExprNode& node) const {
     const std::size_t n = node.op == ExprOp::kSelect ? 1 : 0;
     return mask_.nodes[static_cast<std::size_t>(node.children[n])].type;
+  }
+  /// As `unknown` makes them.
+  bool has_no_bounds(ExprType type, const Bounds& a) const {
+    const auto is_end = [&](int node, double end) {
+      return builder_[node].op == ExprOp::kLiteral && builder_[node].literal == end;
+    };
+    const ValueRange all = full_range(type);
+    return type != ExprType::kBool && is_end(a.lo, all.min) && is_end(a.hi, all.max);
   }
   int make(ExprOp op, int a, int b = -1) { return builder_.make(op, a, b); }
   int both(int a, int b) { return make(ExprOp::kAnd, a, b); }
@@ -191,12 +215,31 @@ class Analysis {
 
 }  // namespace
 
+namespace {
+
+/// A quotient by a parameter takes a division for each end of a tile, and more where the other side
+/// of the comparison is one: two multiples of it say as much as four quotients.
+Expr mask_to_analyse(const Expr& mask) {
+  const OpenedMask opened = open_comparisons(mask);
+  return opened.opens_parameter ? opened.mask : mask;
+}
+
+}  // namespace
+
+std::string unsettled_comparison(const Expr& mask) {
+  Expr part = mask_to_analyse(mask);
+  Analysis analysis(part);
+  analysis.run();
+  const int found = analysis.unsettled();
+  if (found < 0) return "";
+  part.nodes.resize(static_cast<std::size_t>(found) + 1);
+  return print_expr(part);
+}
+
 TileClassifier classify_mask(const Expr& mask) {
   if (!mask.empty()) {
-    // A quotient by a parameter takes a division for each end of a tile, and more where the other
-    // side of the comparison is one: two multiples of it say as much as four quotients.
-    const OpenedMask opened = open_comparisons(mask);
-    return Analysis(opened.opens_parameter ? opened.mask : mask).run();
+    const Expr analysed = mask_to_analyse(mask);
+    return Analysis(analysed).run();
   }
   ExprBuilder builder;
   Expr always = builder.extract(builder.boolean(true), {});

@@ -10,6 +10,8 @@
 // then (hashes) counts as unknown. A `monotone` parameter is non-decreasing and holds no NaN.
 #pragma once
 
+#include <string>
+
 #include "compiler/expr/expr.hpp"
 
 namespace lacuna {
@@ -21,5 +23,9 @@ struct TileClassifier {
 
 /// q in [q0, q1], k in [k0, k1], inclusive. An empty mask gives must = may = true.
 TileClassifier classify_mask(const Expr& mask);
+
+/// The first comparison of a mask that the bounds of a tile never settle, because numbers on its
+/// sides might overflow, or have no bounds; as text, "": there is none.
+std::string unsettled_comparison(const Expr& mask);
 
 }  // namespace lacuna

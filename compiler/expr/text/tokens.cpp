@@ -189,7 +189,15 @@ class Tokenizer {
       if (parsed.ec == std::errc() && parsed.ptr == end)
         return "numbers are decimal: write '" + std::to_string(value) + "'";
     }
-    return "write '" + word.substr(0, good) + "'; numbers are decimal and have no suffix";
+    const std::int64_t unit = word.size() != good + 1                    ? 1
+                              : word.back() == 'k' || word.back() == 'K' ? 1 << 10
+                              : word.back() == 'm' || word.back() == 'M' ? 1 << 20
+                                                                         : 1;
+    const auto parsed = std::from_chars(word.data(), word.data() + good, value);
+    const bool is_whole = parsed.ec == std::errc() && parsed.ptr == word.data() + good;
+    const std::string number =
+        unit > 1 && is_whole ? std::to_string(value * unit) : word.substr(0, good);
+    return "write '" + number + "'; numbers are decimal and have no suffix";
   }
 
   // One error for a run of characters that mean nothing here.

@@ -45,6 +45,9 @@ Expected expected(Signature signature, std::size_t n) {
 
 /// The way out of a wrong type.
 std::string conversion_help(const Expected& wanted, ExprType got, const std::string& source) {
+  if (wanted.boolean && source == "rank") return "compare it: `rank < 8` keeps the best 8";
+  if (wanted.boolean && source == "mass_before")
+    return "compare it: `mass_before < 0.9` keeps a share of the mass";
   if (wanted.boolean) return "compare it: `" + source + " > 0`";
   if (got == ExprType::kBool) return "make it a number: `select(" + source + ", 1, 0)`";
   return "make it an integer: `int(" + source + ")`, which rounds toward 0";

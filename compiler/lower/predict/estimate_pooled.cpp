@@ -88,7 +88,10 @@ Kernels pooled_kernels(const EstimateParts& parts) {
                 .resident_blocks = pooled_blocks(parts, kind),
                 .operands = {"q_summary", has_tokens ? "k" : "k_summary"}};
   add_similarity_operands(parts, kernel);
-  if (!has_tokens) read_row_scores(parts.plan, kernel);
+  if (!has_tokens) {
+    read_row_scores(parts.plan, kernel);
+    add_kept_summaries(parts.plan, kernel);
+  }
   if (kind == EstimateKernel::kMeans) {
     const int numbers = pooled_planes(parts.rows, parts.keep.orders_tiles());
     kernel.slots.push_back({"scores", units("(" + kernel.grid.expr + ")",

@@ -7,8 +7,10 @@
 #include "compiler/lower/config.hpp"
 #include "compiler/lower/lower.hpp"
 #include "compiler/lower/predict/estimate_kernels.hpp"
+#include "compiler/lower/token_ops.hpp"
 #include "compiler/spec/table/bands.hpp"
 #include "templates/shared/estimate_block.cuh"
+#include "templates/shared/prepare_block.cuh"
 #include "templates/shared/select_block.cuh"
 
 namespace lacuna {
@@ -104,6 +106,28 @@ void add_row_scores(const Plan& plan, Kernel& kernel) {
   kernel.slots.push_back(
       {"row_scores", units(all_heads(Tensor::kK), tiles_of(Tensor::kK, estimate->tile_k),
                            kFewRows * kWordBytes)});
+}
+
+void add_kept_summaries(const Plan& plan, Kernel& kernel) {
+  if (kept_summaries(plan.program) == nullptr) return;
+  kernel.config.push_back(boolean("kKeepsSummaries", true, kNoField, Origin::kDerived,
+                                  "a summary follows from the keys of its tile alone"));
+}
+
+void make_kept_summaries(const Plan& plan, Kernel& kernel) {
+  const Summarise* summary = kept_summaries(plan.program);
+  if (summary == nullptr) return;
+  add_kept_summaries(plan, kernel);
+  constexpr int kBlocksOfSm = 4;
+  const int keys = summary->tile * kKnownTiles * kernel.threads.value / 32;
+  const std::string few = std::to_string(kBlocksOfSm) + " * sm_count";
+  const std::string of_sequence = "(" + few + " + max(n_sequences, 1) - 1) // max(n_sequences, 1)";
+  const bool is_uniform = plan.program.batch == BatchLayout::kUniform;
+  kernel.kept_grid = {"min(" + kernel.grid.expr + ", max(" + (is_uniform ? few : of_sequence) +
+                          ", " + blocks_over(Tensor::kK, keys) + "))",
+                      "one for each " + std::to_string(keys) +
+                          " keys of a head whose summaries are there, or " +
+                          std::to_string(kBlocksOfSm) + " of a multiprocessor"};
 }
 
 void read_row_scores(const Plan& plan, Kernel& kernel) {

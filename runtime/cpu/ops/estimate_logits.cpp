@@ -67,11 +67,16 @@ void bind_place(const Pass& pass, int j) {
   pass.bindings.set(Variable::kJ, j);
 }
 
+/// Are the queries that are compared those of the tile at hand? The last ones of a head are
+/// compared once for all of its tiles, whatever these see.
+bool reads_own_rows(const Estimate& op) { return op.rows.kind != SummaryKind::kLast; }
+
 /// Has the tile no part in the pass, although its bounds say that it is visible?
 bool is_excluded(const Pass& pass, int j) {
   const EstimateJob& job = pass.job;
   if (pass.is_reference()) return false;
-  if (job.visible && !is_visible(*job.visible, pass.head, pass.i, j)) return true;
+  if (reads_own_rows(job.op) && job.visible && !is_visible(*job.visible, pass.head, pass.i, j))
+    return true;
   if (job.within && !has_bit(*job.within, pass.head, pass.i, j)) return true;
   if (job.op.exclude.empty()) return false;
   bind_place(pass, j);

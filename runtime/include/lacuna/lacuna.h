@@ -189,7 +189,8 @@ LACUNA_API lacuna_status lacuna_prepare(lacuna_kernel* kernel);
  *             signature: {tensors: ["q", ...], parameters: [{name, dtype, shape, minimum,
  *             maximum, default, unit, doc}], lse, keeps_selection}: inputs that a launch has
  *             to be given, and parameters; bounds without end are "inf" and "-inf", a
- *             parameter without default is required
+ *             parameter without default is required; where summaries may stay from launch to
+ *             launch (k_summaries) also summaries: {tile_k, elements}, of one
  *   CPU       and {backend, compile_ms}
  *   GPU       and {stages: ["prepare_q", ..., "attend"]}, the kernels of a launch in their order
  *   GPU, once prepared, and {entry, registers, spill_bytes, stack_bytes, smem_bytes,
@@ -243,6 +244,11 @@ typedef struct lacuna_selection {
 /* Bytes of `data` for a shape; 0: the spec keeps nothing. */
 LACUNA_API lacuna_status lacuna_selection_bytes(const lacuna_kernel* kernel,
                                                 const lacuna_shape* shape, size_t* bytes);
+
+/* Extents of k_summaries for sequences of shape->n_k keys in shape->batch slots; all 0: the kernel
+ * has no summaries that stay. */
+LACUNA_API lacuna_status lacuna_summaries_extents(const lacuna_kernel* kernel,
+                                                  const lacuna_shape* shape, int64_t extents[4]);
 
 /* The token order of a spec whose permute generates one (hilbert, row_major, ...): fills `order`
  * (host memory, i32 [count]); copy it to the device once and pass it as `order`. An error if the
@@ -358,6 +364,19 @@ typedef struct lacuna_launch_args {
   const lacuna_branch_args* const* branches; /* optional, of specs with branches: those that are to
                                                 report or to keep something */
   size_t branches_count;
+  /* Optional, of specs whose "signature" has summaries: what a predictor makes of the keys of a
+   * tile (their mean, their bounds) stays from launch to launch, so that a query of many keys does
+   * not wait for the read of all of them. On a GPU a launch makes the summaries of tiles that are
+   * not whole in `summarised`, leaves them in k_summaries, and reads the others there: who appends
+   * tokens passes the n_k of the launch before, who changes older keys passes less. Tiles of other
+   * keys than summarised says are the caller's to avoid; so are two launches at once with the same
+   * slot. On the CPU all summaries are made anew, and k_summaries is neither read nor written. */
+  const DLTensor* k_summaries;   /* f32 [slots, heads_kv, summary_tiles, summary_elements], compact;
+                                    lacuna_summaries_extents */
+  const DLTensor* summary_slots; /* optional: i32 [batch], the slot of each entry or sequence, each
+                                    another one; NULL: entry b has slot b */
+  const DLTensor* summarised;    /* i32 [batch]: keys of each whose summaries are in its slot; read
+                                    when the work runs, like n_k of lacuna_sequences */
 } lacuna_launch_args;
 
 /* Checks the arguments (all mismatches in one error) and enqueues the work. Never compiles, loads,

@@ -18,6 +18,7 @@
 #ifndef LACUNA_LACUNA_HPP_
 #define LACUNA_LACUNA_HPP_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -110,6 +111,13 @@ class Kernel {
         lacuna_branch_selection_bytes(handle_.get(), branch.c_str(), &raw, &bytes));
     return bytes;
   }
+  /// Extents of k_summaries for sequences of shape.n_k keys in shape.batch slots; all 0: none stay.
+  std::array<std::int64_t, 4> summaries_extents(const Shape& shape, Status& status) const {
+    const lacuna_shape raw = detail::to_raw(shape);
+    std::array<std::int64_t, 4> extents = {};
+    status = detail::status_of(lacuna_summaries_extents(handle_.get(), &raw, extents.data()));
+    return extents;
+  }
   /// Fills the order that the spec's "permute" generates, for `count` tokens.
   void token_order(std::int32_t* order, std::size_t count, Status& status) const {
     status = detail::status_of(lacuna_token_order(handle_.get(), order, count));
@@ -140,6 +148,9 @@ class Kernel {
   }
   std::size_t selection_bytes(const std::string& branch, const Shape& shape) const {
     return detail::checked([&](Status& status) { return selection_bytes(branch, shape, status); });
+  }
+  std::array<std::int64_t, 4> summaries_extents(const Shape& shape) const {
+    return detail::checked([&](Status& status) { return summaries_extents(shape, status); });
   }
   std::vector<std::int32_t> token_order(std::size_t count) const {
     std::vector<std::int32_t> order(count);

@@ -61,6 +61,7 @@ struct LaunchArgs {
   Tensor k_scale = {}, v_scale = {};
   std::int64_t sm_margin = 0;
   std::vector<BranchArgs> branches = {};  ///< of specs with branches
+  Tensor k_summaries = {}, summary_slots = {}, summarised = {};
 };
 
 struct Shape {
@@ -114,7 +115,10 @@ void with_raw_args(const LaunchArgs& args, const Call& call) {
                              &args.sequences.k_begin,
                              &args.sequences.pages,
                              &args.k_scale,
-                             &args.v_scale};
+                             &args.v_scale,
+                             &args.k_summaries,
+                             &args.summary_slots,
+                             &args.summarised};
   constexpr std::size_t kTensors = sizeof(tensors) / sizeof(tensors[0]);
   DLTensor views[kTensors];
   const DLTensor* passed[kTensors];
@@ -166,7 +170,10 @@ void with_raw_args(const LaunchArgs& args, const Call& call) {
                                   passed[16],
                                   args.sm_margin,
                                   branches.data(),
-                                  branches.size()};
+                                  branches.size(),
+                                  passed[17],
+                                  passed[18],
+                                  passed[19]};
   call(raw);
 }
 

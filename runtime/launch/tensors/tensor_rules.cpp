@@ -97,7 +97,18 @@ TensorRule scale_rule(const char* name, const LaunchContract& c) {
           false};
 }
 
-TensorRule of_sequences(const char* name, const char* dim, std::int64_t extent) {
+/// Summaries of key tiles that stay, a slot for each sequence.
+TensorRule summaries_rule(const LaunchContract& c, const Extents& e) {
+  return {"k_summaries",
+          kF32,
+          4,
+          {"slots", "heads_kv", "summary_tiles", "summary_elements"},
+          {kAnyExtent, e.heads_kv, kAnyExtent, c.summary_elements},
+          Layout::kCompact,
+          true};
+}
+
+TensorRule of_entries(const char* name, const char* dim, std::int64_t extent) {
   return {name, kI32, 1, {dim}, {extent}, Layout::kCompact, false};
 }
 
@@ -164,6 +175,12 @@ const DLTensor* tensor_of(const lacuna_launch_args& args, TensorRole role) {
       return args.k_scale;
     case TensorRole::kVScale:
       return args.v_scale;
+    case TensorRole::kKSummaries:
+      return args.k_summaries;
+    case TensorRole::kSummarySlots:
+      return args.summary_slots;
+    case TensorRole::kSummarised:
+      return args.summarised;
   }
   return nullptr;
 }
@@ -195,11 +212,11 @@ TensorRule rule_of(TensorRole role, const LaunchContract& c, const Extents& e) {
     case TensorRole::kOrder:
       return {"order", kI32, 1, {names_for(c.batch).q_rows}, {e.q_rows}, Layout::kCompact, false};
     case TensorRole::kQBegin:
-      return of_sequences("sequences.q_begin", "count + 1", e.batch + 1);
+      return of_entries("sequences.q_begin", "count + 1", e.batch + 1);
     case TensorRole::kLengths:
-      return of_sequences("sequences.n_k", "count", e.batch);
+      return of_entries("sequences.n_k", "count", e.batch);
     case TensorRole::kKBegin:
-      return of_sequences("sequences.k_begin", "count", e.batch);
+      return of_entries("sequences.k_begin", "count", e.batch);
     case TensorRole::kPages:
       return {"sequences.pages",    kI32, 2, {"count", "max_pages"}, {e.batch, kAnyExtent},
               Layout::kDenseInLast, false};
@@ -207,6 +224,12 @@ TensorRule rule_of(TensorRole role, const LaunchContract& c, const Extents& e) {
       return scale_rule("k_scale", c);
     case TensorRole::kVScale:
       return scale_rule("v_scale", c);
+    case TensorRole::kKSummaries:
+      return summaries_rule(c, e);
+    case TensorRole::kSummarySlots:
+      return of_entries("summary_slots", "batch", e.batch);
+    case TensorRole::kSummarised:
+      return of_entries("summarised", "batch", e.batch);
   }
   return {};
 }
@@ -260,6 +283,12 @@ const char* refusal(TensorRole role, const LaunchContract& contract) {
     case TensorRole::kKScale:
     case TensorRole::kVScale:
       return contract.kv == KvFormat::kE4M3 ? nullptr : "it was compiled for k and v of q's type";
+    case TensorRole::kKSummaries:
+    case TensorRole::kSummarySlots:
+    case TensorRole::kSummarised:
+      return contract.summary_tile > 0
+                 ? nullptr
+                 : "no summary of the spec follows from the keys of its tile alone";
     case TensorRole::kPages:
       return contract.batch == BatchLayout::kSequences ? "it was compiled for keys without pages"
                                                        : nullptr;

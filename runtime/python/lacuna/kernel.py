@@ -59,6 +59,7 @@ class Engine(_lacuna.Engine):
 class Signature:
     """What a launch takes by name. `parameters`: dicts of name, dtype, shape, minimum, maximum, default, unit and doc;
     `tensors`: those that have to be passed; `lse`: whether there is one; `keeps_selection`: whether a Selection is of use;
+    `summaries`: tile_k and elements of those that may stay from launch to launch (`Kernel.new_summaries`), or None;
     `arguments`: all tensors that the kernel has a use for, dicts of name, dtype, shape, output and required; `batch`:
     "uniform", "sequences" or "pages"; `digest`: SHA-256 of the spec, the same however its text was laid out."""
 
@@ -71,6 +72,7 @@ class Signature:
         self.parameters: dict[str, dict] = {parameter["name"]: parameter for parameter in facts["parameters"]}
         self.lse: bool = facts["lse"]
         self.keeps_selection: bool = facts["keeps_selection"]
+        self.summaries: dict | None = facts.get("summaries")
 
     def __repr__(self) -> str:
         def word(parameter: dict) -> str:
@@ -133,6 +135,16 @@ class Kernel(_lacuna.Kernel):
             kernel = self.info["spec"] + (f", branch {branch}," if branch is not None else "")
             raise ArgumentError(f"kernel {kernel} keeps no selection: it has no predictor")
         return _lacuna.Selection(library_of(type(q)).empty((size + _SELECTION_ALIGNMENT - 1,), "uint8", q))
+
+    def new_summaries(self, k: Any, slots: int, n_k: int, layout: str = "bhnd") -> Any:
+        """Memory for summaries that stay from launch to launch, `k_summaries` of calls, in k's library: a slot for each sequence, of
+        up to n_k keys. Calls pass `summarised` too, i32 [batch]: the keys of each whose summaries earlier calls have left there, 0 at
+        first; and `summary_slots`, i32 [batch], if entry b does not have slot b."""
+        summaries = self.signature.summaries
+        if summaries is None:
+            raise ArgumentError(f"kernel {self.info['spec']} has no summaries that stay: none follows from the keys of its tile alone")
+        heads = k.shape[1 if layout == "bhnd" else 2]
+        return library_of(type(k)).empty((slots, heads, -(-n_k // summaries["tile_k"]), summaries["elements"]), "float32", k)
 
     def tokens_in_order(self, count: int) -> numpy.ndarray:
         """The order that the spec's "permute" generates: pass it as `order`, on the device."""
@@ -217,7 +229,8 @@ def attention(q: Any, k: Any, v: Any, *, spec: SpecLike = "dense", lse: Any = Fa
     sequences: a batch of different lengths (`Sequences`); then q is [1, h, tokens, d], and k and v are [1, h_kv, tokens, d] or pages.
     selection: keeps the decision of a predictor (`Kernel.new_selection`).
     parameters: those of the spec, a number or an array (f32 or i32) each; softmax_scale, a number that takes the place of
-        the spec's scale; and the tensors counts, tile_mask, list_indices, list_counts, previous_lse, order of lacuna.h.
+        the spec's scale; and the tensors counts, tile_mask, list_indices, list_counts, previous_lse, order, k_summaries,
+        summary_slots, summarised of lacuna.h.
         Of a spec with branches, branches={"NAME": {"counts": ..., "tile_mask": ..., "selection": ...}}, each optional, in
         tiles of the branch (Kernel.info["branches"]).
 

@@ -29,6 +29,9 @@ constexpr NamedTensor kNamedTensors[] = {
     {"order", &lacuna_launch_args::order, false},
     {"k_scale", &lacuna_launch_args::k_scale, false},
     {"v_scale", &lacuna_launch_args::v_scale, false},
+    {"k_summaries", &lacuna_launch_args::k_summaries, true},
+    {"summary_slots", &lacuna_launch_args::summary_slots, false},
+    {"summarised", &lacuna_launch_args::summarised, false},
 };
 
 constexpr std::string_view kSoftmaxScale =

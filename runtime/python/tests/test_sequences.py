@@ -63,7 +63,7 @@ def test_promises_are_those_of_each_sequence():
     close(lacuna.attention(batch.q, batch.k, batch.v, spec=spec, sequences=following(batch, max_n_q=130, max_n_k=200), lse=True, place=place),
           batch.exact(causal=True))
     place[2, 77] = 3
-    with pytest.raises(lacuna.ArgumentError, match="declared monotone, but of sequence 2 value 3 at .* is not at least 76"):
+    with pytest.raises(lacuna.ArgumentError, match="of sequence 2: is declared monotone, but value 3 at .* is not at least 76"):
         lacuna.attention(batch.q, batch.k, batch.v, spec=spec, sequences=following(batch, max_n_q=130, max_n_k=200), place=place)
 
 

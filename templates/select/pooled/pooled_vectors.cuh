@@ -8,6 +8,7 @@
 #include "args/predict_args.cuh"
 #include "select/dims.cuh"
 #include "select/keep/keep_row.cuh"
+#include "select/pooled/kept_summaries.cuh"
 
 namespace lacuna {
 
@@ -18,8 +19,7 @@ struct PooledVectors {
 
   template <class Args>
   __device__ __forceinline__ static const float* columns(const Args& args, int b, int h) {
-    return args.predict.k_summary +
-           key_head(args, b, h) * args.predict.keep_k_tiles * Config::kHeadDim;
+    return summaries_of_head<Config>(args, key_head(args, b, h), kLength);
   }
   /// Neighbouring elements of a row, float2 or float4, from the mean of its queries; 0 of what is
   /// not compared.
@@ -37,7 +37,7 @@ struct PooledVectors<Config, decltype(Config::kColumnsAreBounds)> {
 
   template <class Args>
   __device__ __forceinline__ static const float* columns(const Args& args, int b, int h) {
-    return args.predict.k_summary + key_head(args, b, h) * args.predict.keep_k_tiles * kLength;
+    return summaries_of_head<Config>(args, key_head(args, b, h), kLength);
   }
   template <class Some>
   __device__ __forceinline__ static Some row_elements(const float* mean, int column) {

@@ -65,26 +65,44 @@ __device__ __forceinline__ float4 elements_of_row(const float* means, int row, i
                                                               column);
 }
 
-/// By a whole warp, which has the summary of tile j: its products with every `step`-th row from
-/// `first` on. elements_of(row, column): four elements of a row.
-template <class Config, int kCount, class Args, class ElementsOf>
-__device__ __forceinline__ void multiply_few_rows(const Args& args, long long head, int j,
-                                                  const SummaryQuad (&summary)[kCount], int first,
-                                                  int step, const ElementsOf& elements_of) {
+/// Summaries of tiles `first`, first + step, ..., up to `end`, which a whole warp has: their
+/// products with every kRowStep-th row from `first_row` on. elements_of(row, column): four elements
+/// of a row. Products of several rows are summed over the lanes at the same time.
+template <class Config, int kRowStep, int kTiles, int kQuads, class Args, class ElementsOf>
+__device__ __forceinline__ void multiply_few_rows(const Args& args, long long head, int first,
+                                                  int step, int end,
+                                                  const SummaryQuad (&summaries)[kTiles][kQuads],
+                                                  int first_row, const ElementsOf& elements_of) {
+  constexpr int kRowsAtOnce = kRowStep > 1 ? 1 : 2;  // where warps share the rows each has few
+  constexpr int kSums = kRowsAtOnce * kTiles;
   const int rows = rows_of_kv_head(args);
-#pragma unroll 4
-  for (int row = first; row < rows; row += step) {
-    float dot = 0.0f;
+  const int own = lane_index() / (32 / kSums), own_tile = first + own % kTiles * step;
+  const bool writes = lane_index() % (32 / kSums) == 0 && own_tile < end;
+#pragma unroll 1
+  for (int begin = first_row; begin < rows; begin += kRowsAtOnce * kRowStep) {
+    float dots[kSums];
 #pragma unroll
-    for (int n = 0; n < kCount; ++n) {
-      if (summary[n].column < 0) continue;
-      const float4 q = elements_of(row, summary[n].column);
-      dot = fmaf(q.x, summary[n].x.x, fmaf(q.y, summary[n].x.y, dot));
-      dot = fmaf(q.z, summary[n].x.z, fmaf(q.w, summary[n].x.w, dot));
+    for (int r = 0; r < kRowsAtOnce; ++r) {
+      const int row = smaller(begin + r * kRowStep, rows - 1);
+#pragma unroll
+      for (int t = 0; t < kTiles; ++t) dots[r * kTiles + t] = 0.0f;
+#pragma unroll
+      for (int n = 0; n < kQuads; ++n) {
+        if (summaries[0][n].column < 0) continue;
+        const float4 q = elements_of(row, summaries[0][n].column);
+#pragma unroll
+        for (int t = 0; t < kTiles; ++t) {
+          const float4& x = summaries[t][n].x;
+          float& dot = dots[r * kTiles + t];
+          dot = fmaf(q.x, x.x, fmaf(q.y, x.y, dot));
+          dot = fmaf(q.z, x.z, fmaf(q.w, x.w, dot));
+        }
+      }
     }
-    dot = warp_reduce(dot, [](float a, float b) { return a + b; });
-    if (lane_index() == 0)
-      row_scores(args, head, row)[j] = dot * args.attend.scale * Config::kTemperature;
+    const float dot = sum_each_over_lanes(dots);
+    const int row = begin + own / kTiles * kRowStep;
+    if (writes && row < rows)
+      row_scores(args, head, row)[own_tile] = dot * args.attend.scale * Config::kTemperature;
   }
 }
 

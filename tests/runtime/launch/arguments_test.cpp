@@ -6,7 +6,7 @@
 #include <limits>
 #include <utility>
 
-#include "runtime/launch/monotone.hpp"
+#include "runtime/launch/param_promises.hpp"
 
 namespace lacuna {
 namespace {
